@@ -36,6 +36,7 @@ struct BenchOptions {
   std::string entry;
   std::vector<std::string> excluded;
   std::vector<std::string> plans;  // OPERAND=FILE
+  bool use_cublas = false;
   int runs = 10;
   bool no_convergence = false;
   double convergence_seconds = 60;
@@ -218,7 +219,8 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
                                                   options.plans,
                                                   plan_remarks,
                                                   {},
-                                                  server_options(program.file, options)});
+                                                  server_options(program.file, options),
+                                                  options.use_cublas});
   for (std::size_t k = 0; k < program.cases.size(); ++k) {
     if (program.cases[k].measured) continue;
     if (!executable) {
@@ -411,6 +413,7 @@ void add_bench(CLI::App& app, int& exit) {
       ->capture_default_str();
   command->add_option("-e,--entry-point", options->entry, "measure only this entry");
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
+  command->add_flag("--use-cublas", options->use_cublas, sparse::kCublasHelp);
   command->add_option("--exclude-case", options->excluded, "skip cases with this tag")
       ->type_name("TAG")
       ->allow_extra_args(false);

@@ -109,7 +109,7 @@ bool add_plans(Session& session, const CompileOptions& options, const Sizes& siz
 
 struct SparseExplain {
   std::vector<std::string> operands, plans;  // as they were given
-  bool measure = false;
+  bool measure = false, use_cublas = false;
   std::map<std::string, sparse::ExplainedMatrix> matrices;
   std::vector<apl::SparsePlan> tiles;
   std::optional<apl::sparse::Profile> profile;  // of --device
@@ -127,14 +127,17 @@ bool take_profile(CompileOptions& options, SparseExplain& given, int& exit) {
 }
 
 // Reads what was given for sparse operands; plans that say `form dense` make the program dense.
-apl::Status read_sparse(Session& session, SparseExplain& given, std::vector<apl::Remark>& remarks) {
+apl::Status read_sparse(Session& session, SparseExplain& given, const std::string& backend,
+                        std::vector<apl::Remark>& remarks) {
   auto matrices = sparse::read_explained(given.operands);
   if (!matrices) return std::move(matrices).error();
   given.matrices = std::move(*matrices);
   auto plans = sparse::read_plans(given.plans, session.module());
   if (!plans) return std::move(plans).error();
-  sparse::PlacedPlans placed = sparse::apply_dense_plans(session.module(), std::move(*plans),
-                                                         [&](const apl::Remark& remark) { remarks.push_back(remark); });
+  auto placing = sparse::place_plans(session.module(), std::move(*plans), given.use_cublas, backend,
+                                     [&](const apl::Remark& remark) { remarks.push_back(remark); });
+  if (!placing) return std::move(placing).error();
+  sparse::PlacedPlans placed = *std::move(placing);
   given.tiles = std::move(placed.tiles);
   const auto dense = apl::program::read_plans(placed.dense);
   if (!dense) return dense.error();
@@ -211,9 +214,9 @@ apl::Status add_products(Session& session, const CompileOptions& options, const 
   const auto known = [&](const apl::Function& function) {
     return sizes.empty() && !given.matrices.empty() ? first_dataset(options.file, session.text(), function) : sizes;
   };
-  auto products = sparse::explain_products(session.module(),
-                                           {given.matrices, given.tiles, known, profile, device, gpu, given.measure,
-                                            [&](const sparse::ComparedPlans& plans) { compared.push_back(plans); }});
+  auto products = sparse::explain_products(
+      session.module(), {given.matrices, given.tiles, known, profile, device, gpu, given.measure, given.use_cublas,
+                         [&](const sparse::ComparedPlans& plans) { compared.push_back(plans); }});
   if (!products) return std::move(products).error();
   remarks.insert(remarks.end(), products->begin(), products->end());
   return apl::Unit{};
@@ -375,6 +378,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
   command->add_option("--plan", options->sparse.plans, sparse::kPlanHelp)
       ->type_name("OPERAND=PLAN")
       ->allow_extra_args(false);
+  command->add_flag("--use-cublas", options->sparse.use_cublas, sparse::kCublasHelp);
   options->tiles.add_to(*command);
   command->add_flag("--measure", options->sparse.measure, "run the products of given matrices on this machine, too");
   command->callback([options, &exit, report] {
@@ -403,14 +407,13 @@ void add_command(CLI::App& app, int& exit, bool report) {
       if (!status) session.report(status.error());
       fine = fine && status;
     };
-    if (fine) check(read_sparse(session, options->sparse, dense));
+    const std::string backend = machine_of(*options) == apl::Machine::cpu ? "c" : "cuda";
+    if (fine) check(read_sparse(session, options->sparse, backend, dense));
     if (fine) check(read_constants(session, options->sparse));
     if (fine) add_sizes(session.module(), options->sparse, sizes);
     if (fine && (overview || report) && sizes.empty() && options->sparse.plans.empty())
       take_matrices_of_dataset(session.module(), options->file, session.text(), options->sparse);
-    if (fine)
-      fine = session.run(pipeline_for(machine_of(*options) == apl::Machine::cpu ? "c" : "cuda", options->tiles)) &&
-             session.check_parameters();
+    if (fine) fine = session.run(pipeline_for(backend, options->tiles)) && session.check_parameters();
     if (fine) check(check_sizes(sizes, session.front(), session.module()));
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());

@@ -163,6 +163,24 @@ class Host {
     return choose.alternatives[k].body;
   }
 
+  // Versions with tiles of queries and keys: what the kernels from `first` on are, or why they are not.
+  void name_version(const apl::Choose& choose, const apl::Body& known, std::size_t first) {
+    const bool apart = &known == choose.alternatives.back().body.get();
+    const auto ends = [&](std::string_view ending) { return choose.parameter.ends_with(ending); };
+    const bool attention = ends("attention.variant"), pairs = ends("pairs.variant");
+    if (!attention && !pairs) return;
+    const std::string prefix = choose.parameter.substr(0, choose.parameter.size() - 7);
+    for (std::size_t k = first; k < kernels_.size(); ++k) {
+      if (!apart) {
+        kernels_[k].kind = attention ? "attention" : "reduction of pairs";
+        kernels_[k].version =
+            attention ? "one kernel, without scores in memory" : "tiled: elements are read once for several indices";
+      } else if (attention && !parameters_.contains(choose.parameter)) {
+        kernels_[k].version = fmt::format("scores in memory: rows too long, or queries too few ({}from)", prefix);
+      }
+    }
+  }
+
   void one_of(const apl::Stm& stm, double times) {
     if (const apl::BodyPtr known = taken(stm.op)) {
       const std::size_t first = kernels_.size();
@@ -175,6 +193,7 @@ class Host {
                                     ? "rows not held, as asked"
                                     : fmt::format("rows too long to be held ({}rows)",
                                                   choose->parameter.substr(0, choose->parameter.size() - 7));
+      if (choose != nullptr) name_version(*choose, *known, first);
       return take_results(stm, *known);
     }
     std::vector<KernelCost> before = std::move(kernels_);
@@ -264,6 +283,22 @@ class Host {
       work.steps += times * inside.steps;
       for (const auto& [array, count] : inside.reads) work.reads[array] += times * n * count;
       work.writes += times * n * inside.writes;
+    } else if (const auto* copy = apl::get_if<apl::CopyTile>(stm)) {
+      work.reads[copy->source] += times * width(copy->window.shape());
+    } else if (const auto* contract = apl::get_if<apl::TileContract>(stm)) {
+      // The last tile of a dim may have fewer steps: counted as whole ones of a usual tile.
+      constexpr double kUsual = 64;
+      double depth = 1, registers = 1, points = 1;
+      for (const Poly& steps : contract->depth) depth *= number(steps).value_or(kUsual);
+      for (const apl::TileDim& dim : contract->space) {
+        registers *= number(dim.reg).value_or(1);
+        points *= number(dim.tile * dim.reg).value_or(1);
+      }
+      Work each;
+      add(*contract->map.body, 1, each);
+      add(*contract->reduce.op.body, 1, each);
+      work.operations += times * depth * points * each.operations;
+      work.steps += times * depth * registers;
     } else if (apl::is_branch(stm.op)) {
       nested(0.5);
     } else {

@@ -37,7 +37,7 @@ std::string_view short_reason(std::string_view code) {
       {"operand-indirect", "an index is read from an array"},
       {"operator-uses-index", "the operator differs from index to index"},
       {"map-reads-array", "the map function reads an array in a branch or loop"},
-      {"no-free-dim", "each element is used once"},
+      {"no-free-dim", "no dim along which a tile is used again"},
       {"operand-variant-to-all", "an operand has no reuse"},
       {"reduction-dim-unused", "no operand varies along the reduction"},
       {"deep-epilogue", "the code after the reduction is no scalar code"},
@@ -103,7 +103,16 @@ class Overviewer {
                       .kernels = {}};
     // Contractions, of which the plans say what runs.
     std::set<std::pair<std::uint32_t, std::uint32_t>> planned;
+    overview.kernels = kernel_costs(function, sizes, given_, device_);
+    const bool streams =
+        std::ranges::any_of(overview.kernels, [](const KernelCost& k) { return k.kind == "attention"; });
     for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_)) {
+      // What an attention in one kernel leaves out.
+      if (streams && std::ranges::none_of(overview.kernels, [&](const KernelCost& kernel) {
+            return kernel.location.line == plan.remark.location.line &&
+                   kernel.location.column == plan.remark.location.column;
+          }))
+        continue;
       planned.insert({plan.remark.location.line, plan.remark.location.column});
       overview.rows.push_back(contraction(function, plan));
       overview.einsums.push_back(overview.rows.back().what);
@@ -112,7 +121,6 @@ class Overviewer {
     const bool is_sparse = add_products(function, overview);
     std::map<std::uint32_t, OverviewRow> rows;
     std::uint32_t last = function.location.line;
-    overview.kernels = kernel_costs(function, sizes, given_, device_);
     for (KernelCost& kernel : overview.kernels)
       for (const ExplainedPlan& plan : overview.plans)
         if (plan.contraction && plan.remark.location.line == kernel.location.line &&
@@ -178,10 +186,11 @@ class Overviewer {
       OverviewRow row{.location = remark.location, .source = source(remark.location.line)};
       row.what = remark.message.substr(0, remark.message.find_first_of(", "));
       const std::size_t operand = remark.message.find('`');
-      row.decision =
-          fmt::format("over the non-zeros of {}, by {}",
-                      operand == std::string::npos ? std::string("a matrix") : remark.message.substr(operand),
-                      remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
+      const std::string matrix = operand == std::string::npos ? "a matrix" : remark.message.substr(operand);
+      row.decision = remark.code == "cublas"
+                         ? "by cuBLAS, " + matrix
+                         : fmt::format("over the non-zeros of {}, by {}", matrix,
+                                       remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
       std::smatch time;
       const bool is_assumed = !fact(remark, "width").empty() || !fact(remark, "depth").empty();
       for (const auto& [key, value] : remark.facts)
@@ -279,6 +288,11 @@ class Overviewer {
       row.decision = kernel.version;
       row.suggestion.clear();
     }
+    if (!kernel.kind.empty()) {
+      row.what = kernel.kind;
+      row.decision = kernel.version;
+      row.suggestion.clear();
+    }
     if (row.what.empty() || row.what == "map")
       row.what = kernel.reduces ? "map with a reduction" : kernel.scans ? "map with a scan" : "map";
     if (row.decision.empty())
@@ -287,9 +301,9 @@ class Overviewer {
                      : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
                                                        ? "in shared memory where that pays"
                                                        : "a copy for each thread where that pays"
-                     : kernel.shares.empty()     ? "in chunks"
-                                                 : kernel.shares;
-    if (!kernel.holds_rows && !kernel.version.empty()) row.decision += "; " + kernel.version;
+                      : kernel.shares.empty()     ? "in chunks"
+                                                  : kernel.shares;
+    if (!kernel.holds_rows && kernel.kind.empty() && !kernel.version.empty()) row.decision += "; " + kernel.version;
     return row;
   }
 

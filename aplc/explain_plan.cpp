@@ -92,9 +92,24 @@ std::string cost_text(const apl_plan_cost& cost) {
                      time_text(cost.latency));
 }
 
-void add_cost(const apl_plan_cost& cost, const apl_device& device, double operations, Facts& facts) {
+// Who multiplies, where matrix units know the products.
+std::string products_text(const apl_contraction& c, const apl_plan& plan, const apl_device& device) {
+  if (device.matrix_units == 0) return fmt::format("by the cores: {} has no matrix units", device.name);
+  apl_mn_dim m_dim, n_dim;
+  const bool shared = apl_plan_mainloop(&c, &plan, device.warp, 1, &m_dim, &n_dim) != 0;
+  const bool fits = c.operands[0].bytes == 4   ? m_dim.vector == 8
+                    : c.operands[0].bytes <= 2 ? apl_matrix_rows(&m_dim, &n_dim) >= 0
+                                               : true;
+  if (!shared || !fits) return "by the cores: the plan's tiles are none of the matrix units";
+  if (c.operands[0].bytes != 4) return "by matrix units";
+  return c.matrix == 3 ? "three of tf32 by matrix units each" : "of tf32 by matrix units";
+}
+
+void add_cost(const apl_contraction& c, const apl_plan& plan, const apl_plan_cost& cost, const apl_device& device,
+              double operations, Facts& facts) {
   const bool gpu = device.kind == APL_DEVICE_GPU;
   facts.emplace_back("kernel", !gpu ? "loops" : cost.has_mainloop ? "mainloop" : "general");
+  if (gpu && c.matrix > 0) facts.emplace_back("products", products_text(c, plan, device));
   if (gpu) {
     facts.emplace_back("threads", fmt::format("{} a block", cost.threads));
     facts.emplace_back("registers", fmt::format("about {} a thread", cost.registers));
@@ -239,7 +254,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   facts.emplace_back("plan", numbers_text(chosen.shown, function, plan));
   facts.emplace_back("block", block_text(c, plan));
   add_tiles(chosen.shown, plan, facts);
-  add_cost(cost, device, operations, facts);
+  add_cost(c, plan, cost, device, operations, facts);
   if (choice.fault == APL_PLAN_REGISTERS)
     facts.emplace_back("spills",
                        fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));

@@ -11,6 +11,7 @@
 #include "aplc/sparse/plans.h"
 #include "codegen/emit/load.h"
 #include "ir/interpret.h"
+#include "ir/sparse_soa.h"
 #include "runtime/program/program.h"
 #include "runtime/program/sparse_tiles.h"
 
@@ -22,6 +23,7 @@ struct RunOptions : CompileOptions {
   std::string backend = "c";
   std::vector<std::string> arguments;
   std::vector<std::string> plans;  // OPERAND=FILE
+  bool use_cublas = false;
   std::uint64_t seed = 1;
   bool time = false;
   bool binary = false;
@@ -59,6 +61,8 @@ struct Arguments {
   Values values;
   GivenMatrices matrices;
   std::vector<apl::SparsePlan> plans;
+  // The operand whose non-zeros are to be written of a result that is dense because of a plan; as in `matrices`.
+  std::optional<std::size_t> wanted;
 };
 struct Results {
   Values values;
@@ -85,6 +89,9 @@ Results sparse_results(const apl::Function& function, const Arguments& inputs, c
     apl::unpack_results(sparse, placed, results.values);
     return results;
   }
+  if (inputs.wanted && !results.values.empty())
+    if (auto matrix = sparse::at_nonzeros(results.values.front(), inputs.matrices.at(*inputs.wanted)))
+      results.matrices.emplace(0, *std::move(matrix));
   for (const auto& [result, soa] : sparse.results) {
     apl::HostCsr& matrix = results.matrices.insert_or_assign(result, *placed.matrices[soa]).first->second;
     matrix.values = std::move(results.values[result]);
@@ -119,6 +126,7 @@ apl::Result<Results> compile_and_call(Session& session, const std::string& entry
   program_options.seed = options.seed;
   program_options.device_record = options.device;
   program_options.sparse_plans = inputs.plans;
+  program_options.use_cublas = options.use_cublas;
   program_options.remarks = [&](const apl::Remark& remark) {
     if (options.remarks || remark.kind == apl::RemarkKind::missed) sparse::print_plan_remark(remark);
   };
@@ -164,16 +172,25 @@ void run(const RunOptions& options, int& exit) {
   const bool compile = options.backend != "interp" || options.tiles.wanted;
   if (compile) {
     const apl::FunctionPtr kept = *std::ranges::find(session.module().functions, entry, &apl::FunctionPtr::get);
-    sparse::PlacedPlans placed =
-        sparse::apply_dense_plans(session.module(), std::move(*plans), [&](const apl::Remark& r) {
-          if (options.remarks || r.kind == apl::RemarkKind::missed) sparse::print_plan_remark(r);
-        });
-    if (auto fits = sparse::check_dense_plans(*kept, placed.dense, inputs.values, inputs.matrices); !fits) {
-      session.report(fits.error());
+    const auto say = [&](const apl::Remark& r) {
+      if (options.remarks || r.kind == apl::RemarkKind::missed) sparse::print_plan_remark(r);
+    };
+    auto fitting = sparse::plans_of_call(*kept, *plans, inputs.values, inputs.matrices);
+    auto placed =
+        fitting ? sparse::place_plans(session.module(), *std::move(fitting), options.use_cublas, options.backend, say)
+                : apl::Result<sparse::PlacedPlans>(fitting.error());
+    if (!placed) {
+      session.report(placed.error());
       exit = session.exit_code();
       return;
     }
-    inputs.plans = std::move(placed.tiles);
+    inputs.plans = std::move(placed->tiles);
+    const auto requests = apl::sparse_requests(*kept);
+    for (const apl::SparseRequest& request : requests ? *requests : std::vector<apl::SparseRequest>())
+      if (request.result && inputs.matrices.contains(request.value) &&
+          std::ranges::find(placed->dense, kept->entry->params[request.param].name, &apl::SparsePlan::operand) !=
+              placed->dense.end())
+        inputs.wanted = request.value;
     sparse::add_known(session.module(), name, inputs.values, inputs.matrices);
   }
   if (compile && !session.run(pipeline_for(options.backend, options.tiles))) {
@@ -220,6 +237,7 @@ void add_run(CLI::App& app, int& exit, const std::vector<std::string>& values) {
       ->capture_default_str();
   command->add_option("--seed", options->seed, "order of threads in interpreter and emulation")->capture_default_str();
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
+  command->add_flag("--use-cublas", options->use_cublas, sparse::kCublasHelp);
   options->tiles.add_to(*command);
   command->add_flag("-b,--binary-output", options->binary, "print results in the binary format");
   command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");

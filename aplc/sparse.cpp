@@ -42,6 +42,7 @@ struct SparseOptions {
   double ratio = 1.2, seconds = 0;
   int levels = 0, threads = 0;
   bool keep_order = false, no_withdraw = false, measure = false, quiet = false;
+  bool use_cublas = false;
 };
 
 int draw(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_tiles* tiles) {
@@ -168,10 +169,11 @@ bool has_kernel_model(const SparseOptions& options) { return options.device == a
 void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix, const apl_sparse_plan* plan,
                     apl::ScalarType type) {
   if (!has_kernel_model(options)) return;
-  const auto times = sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", type, options.dense);
+  const auto times =
+      sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", type, options.dense, options.use_cublas);
   if (times)
-    print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their model{}; dense: {}\n",
-              apl::to_text(type), times->sparse, times->dense, is_half(type) ? "" : ", which was fitted to f16",
+    print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their models{}; dense: {}\n",
+              apl::to_text(type), times->sparse, times->dense, is_half(type) ? "" : ", which were fitted to f16",
               times->verdict());
 }
 
@@ -255,7 +257,7 @@ int search(const SparseOptions& options) {
   std::optional<apl::sparse::Measure> measure;
   std::unique_ptr<sparse::OnDevice> on_device;
   if (options.measure && profile->gpu) {
-    auto made = sparse::OnDevice::make(*matrix, how.problem, *type, sparse::modelled_device());
+    auto made = sparse::OnDevice::make(*matrix, how.problem, *type);
     if (made) {
       on_device = *std::move(made);
       how.measure = std::ref(*on_device);
@@ -267,9 +269,10 @@ int search(const SparseOptions& options) {
     measure.emplace(*matrix, how.problem);
     how.measure = std::ref(*measure);
   }
+  sparse::KernelModel model(*matrix, *type, options.use_cublas);
   if (!how.measure && has_kernel_model(options) && matrix->nonzeros() <= kMostForKernelModel) {
-    how.measure = [&](const apl::sparse::Plan& plan) { return sparse::kernel_nanoseconds(*matrix, plan, *type); };
-    how.measured = "by the kernels' model";
+    how.measure = std::ref(model);
+    how.measured = options.use_cublas ? "by the kernels' model, dense by that of cuBLAS" : "by the kernels' model";
   }
   const apl::sparse::Plan plan = [&] {
     const StopAtInterrupt stop;
@@ -403,9 +406,13 @@ void add_sparse(CLI::App& app, int& exit) {
   sub->add_option("--threads", options->threads, "default: one a processor")->check(CLI::NonNegativeNumber);
   sub->add_flag("--keep-order", options->keep_order, "leave the rows as they are");
   sub->add_flag("--no-withdraw", options->no_withdraw, "never give back what was selected");
-  sub->add_flag("--measure", options->measure,
-                "run the plans that the model likes best on this machine, with a profile of a GPU on its GPU, and take "
-                "the fastest (use a profile of it)");
+  CLI::Option* cublas = sub->add_flag("--use-cublas", options->use_cublas,
+                                      "the dense product is that of cuBLAS, as with `aplc run --use-cublas`");
+  CLI::Option* measure = sub->add_flag(
+      "--measure", options->measure,
+      "run the plans that the model likes best on this machine, with a profile of a GPU on its GPU, and take "
+      "the fastest (use a profile of it)");
+  measure->excludes(cublas);
   sub->add_flag("-q,--quiet", options->quiet, "print nothing but the plan");
   sub->add_option("--svg", options->svg, "draw the plan")->type_name("FILE");
 

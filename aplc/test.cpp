@@ -223,6 +223,7 @@ void add_test(CLI::App& app, int& exit) {
   command->add_flag("-s,--structure", options->structure, "check structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
   command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
+  command->add_flag("--use-cublas", options->use_cublas, sparse::kCublasHelp);
   options->tiles.add_to(*command);
   command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
       ->type_name("TAG")

@@ -19,8 +19,9 @@ import time
 
 
 
-def program(result, left, right, kind):
-    """A program that computes an einsum of two operands by nested maps around one sum."""
+def program(result, left, right, kind, operand=None):
+    """A program that computes an einsum of two operands by nested maps around one sum. Operands of another type than `kind`
+    are converted where they are read."""
     names = sorted(set(left + right))
     sums = [c for c in left + right if c not in result]
     sums = list(dict.fromkeys(sums))
@@ -29,7 +30,8 @@ def program(result, left, right, kind):
         return "".join(f"[s{c}]" for c in dims)
 
     def read(array, dims):
-        return f"{array}[{', '.join('i_' + c for c in dims)}]"
+        element = f"{array}[{', '.join('i_' + c for c in dims)}]"
+        return f"{kind}.{operand} {element}" if operand else element
 
     body = f"{read('A', left)} * {read('B', right)}"
     for c in reversed(sums):
@@ -37,7 +39,8 @@ def program(result, left, right, kind):
     for c in reversed(result):
         body = f"tabulate s{c} (\\i_{c} -> {body})"
     sizes = " ".join(f"[s{c}]" for c in names)
-    return f"entry main {sizes} (A: {shape(left)}{kind}) (B: {shape(right)}{kind}) : {shape(result)}{kind} =\n  {body}\n"
+    return (f"entry main {sizes} (A: {shape(left)}{operand or kind}) (B: {shape(right)}{operand or kind}) : "
+            f"{shape(result)}{kind} =\n  {body}\n")
 
 
 def generate(aplc, folder, name, text):

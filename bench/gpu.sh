@@ -3,19 +3,17 @@
 #   bench/gpu.sh [BIN [OUT [STEPS]]]
 #     BIN: folder with apl_program_tests, apl_unit_tests, apl_contraction_tests, apl_bench (default: build/release/bin)
 #     OUT: folder for logs and JSON (default: bench/results)
-#     STEPS: some of programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,
-#     sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files,reductions
-#     (default: all)
+#     STEPS: names of steps with commas between, as `wanted` asks for them below (default: all)
 #   APL_GPU_BACKEND=emulate APL_GPU_SMALL=1 tries contractions, plans, huge, ablation and variants out without a GPU.
 # Exit status 0 only if every test and every check passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${1:-build/release/bin}
 out=${2:-bench/results}
-steps=${3:-programs,unit,library,contractions,plans,huge,sanitizer,bench,ablation,variants,ncu,peers,sparse,sparse-formats,sparse-mixed,sparse-programs,sparse-check,constant,engines,kernel-files,reductions}
+steps=${3:-all}
 mkdir -p "$out"
 status=0
-wanted() { [[ ,$steps, == *,$1,* ]]; }
+wanted() { [[ $steps == all || ,$steps, == *,$1,* ]]; }
 step() { printf '\n== %s\n' "$*"; }
 note() { [ "$1" -eq 0 ] || { status=1; echo "FAILED ($2)"; }; }
 
@@ -143,6 +141,27 @@ if wanted ncu; then
   note "${PIPESTATUS[0]}" "ncu"
 fi
 
+# Errors and times of all types beside torch; then each form under the sanitizer, on a small program.
+if wanted matrix-units; then
+  step "products by matrix units"
+  timeout 300 python3 bench/matrix_units.py "$bin/aplc" --json="$out/matrix-units.json" 2>&1 | tee "$out/matrix-units.log"
+  note "${PIPESTATUS[0]}" "products by matrix units"
+  timeout 100 "$bin/aplc" test --backend="$backend" tests/programs/matrix_units.fut >"$out/matrix-units-programs.log" 2>&1
+  note $? "programs of matrix units; see $out/matrix-units-programs.log"
+  tail -n 3 "$out/matrix-units-programs.log"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      for entry in wide_nn bytes_nn bytes_tn three_nn one_nt; do
+        log=$out/matrix-units-$entry-$tool.log
+        timeout 60 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
+          --report-api-errors no "$bin/aplc" test --backend=cuda --entry-point "$entry" tests/programs/matrix_units.fut >"$log" 2>&1
+        note $? "$entry, $tool; see $log"
+        grep -hE "ERROR SUMMARY|RACECHECK SUMMARY" "$log" | sort | uniq -c | sed "s/^/$entry $tool /"
+      done
+    done
+  fi
+fi
+
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the
 # sanitizer.
 if wanted sparse; then
@@ -152,26 +171,57 @@ if wanted sparse; then
   note "${PIPESTATUS[0]}" "sparse products"
   python3 bench/sparse_gpu/dated.py "$out/sparse.json" "$out"
 fi
-# In f16 and f32, beside all formats of cuSPARSE that are exact, and plans that the models choose.
-if wanted sparse-formats; then
-  for type in f16 f32; do
-    step "composed and other sparse matrices in $type, beside all of cuSPARSE's formats"
-    "$bin/apl_sparse_gpu" --type=$type --operators=spmm --widths=128 --searched --formats --json="$out/sparse-$type.json" \
-      --matrices=banded_65536_16,arrow_20000_8,longrows_20000_8,levels_32768_30,window_4096_64,halves_16384_24,bandrows_16384_8,pubmed_syn,ppi_syn,arxiv_syn,768x768_s90,blocks_3072x768_492,logsparse,3072x768_s95 \
-      2>&1 | tee "$out/sparse-$type.log"
-    note "${PIPESTATUS[0]}" "sparse matrices in $type"
-  done
-fi
-# Plans of searches, all run, on matrices of several patterns; and searches that leave something out.
+# Matrices of all kinds beside all formats and algorithms of cuSPARSE that are exact, plans that the models choose, and
+# dense products. Each of these steps has a limit of its own; what was measured before it is there.
+sparse_kinds=cora_syn,pubmed_syn,ppi_syn,arxiv_syn,ND_syn,communities_20000_40,longrows_20000_8
+sparse_kinds+=,768x768_s50,768x768_s90,768x768_s95,3072x768_s90,3072x768_s95,768x3072_s90,move_768x768_s99
+sparse_kinds+=,semi_768x768,semi_3072x768,blocks_768x768_121,blocks_768x768_40,blocks_3072x768_492
+sparse_kinds+=,blocks_768x3072_492,logsparse,strided,crossed,window_4096_64,banded_65536_16,arrow_20000_8
+sparse_kinds+=,halves_16384_24,levels_32768_30,bandrows_16384_8
+# NAME SECONDS ARGUMENT...: measures, and puts date and device round what came.
+sparse_step() {
+  local name=$1 seconds=$2 result
+  shift 2
+  timeout "$seconds" "$bin/apl_sparse_gpu" --json="$out/$name.json" "$@" >"$out/$name.log" 2>&1
+  result=$?
+  [ $result = 124 ] && echo "$name: not all within $seconds s" && result=0
+  note $result "$name; see $out/$name.log"
+  grep -E "WRONG|spills|cases, .* wrong" "$out/$name.log" | head -n 20
+  python3 bench/sparse_gpu/dated.py "$out/$name.json" "$out" "$name"
+}
+for type in f16 f32; do
+  wanted sparse-$type || continue
+  step "sparse matrices of all kinds in $type"
+  if [ $type = f16 ]; then
+    sparse_step sparse-kinds-f16 110 --widths=32,128 --searched --formats --dense --matrices=$sparse_kinds
+  else
+    sparse_step sparse-kinds-f32 70 --type=f32 --operators=spmm --widths=128 --searched --formats --dense \
+      --matrices=$sparse_kinds
+  fi
+  python3 bench/sparse_gpu/classes.py "$out/sparse-kinds-$type.json"
+done
+# APL_SPARSE_MIXED=--matrices=A,B: those instead of all 24. Plans of searches, all run, on matrices of several patterns; and searches that leave something out.
 if wanted sparse-mixed; then
-  step "plans for mixed sparse matrices"
-  "$bin/apl_sparse_gpu" --mixed --operators=spmm --widths=128 --plans --searched --no-peers --json="$out/sparse-mixed.json" \
-    2>&1 | tee "$out/sparse-mixed.log"
-  note "${PIPESTATUS[0]}" "plans for mixed sparse matrices"
-  python3 bench/sparse_gpu/plans.py "$out/sparse-mixed.json"
-  "$bin/apl_sparse_gpu" --studies --operators=spmm --widths=32 --no-peers --json="$out/sparse-studies.json" \
-    --matrices=crossed,logsparse,strided,levels_32768_30,ppi_syn,ND_syn 2>&1 | tee "$out/sparse-studies.log"
-  note "${PIPESTATUS[0]}" "studies of plans"
+  step "plans for 24 mixed sparse matrices"
+  sparse_step sparse-mixed 100 ${APL_SPARSE_MIXED:---mixed} --operators=spmm --widths=128 --plans --searched --no-peers
+  python3 bench/sparse_gpu/plans.py --cases "$out/sparse-mixed.json"
+  step "tables 6 and 7 and figure 12 by running"
+  sparse_step sparse-studies 40 --studies --operators=spmm --widths=32 --no-peers \
+    --matrices=crossed,logsparse,strided,ppi_syn,ND_syn,arxiv_syn
+  python3 bench/sparse_gpu/studies.py "$out/sparse-studies.json"
+fi
+# What runs where a plan says `form dense`, and who multiplies two of each four elements.
+if wanted sparse-dense; then
+  step "dense products by plans"
+  timeout 60 python3 bench/sparse_gpu/dense_plans.py "$bin/aplc" --json="$out/sparse-dense.json"
+  note $? "dense products by plans"
+  python3 bench/sparse_gpu/dated.py "$out/sparse-dense.json" "$out" sparse-dense
+  if command -v compute-sanitizer >/dev/null; then
+    timeout 70 python3 bench/sparse_gpu/dense_plans.py "$bin/aplc" --rows=96 --width=32 --sanitize
+    note $? "dense products under compute-sanitizer"
+  fi
+  timeout 45 python3 bench/sparse_gpu/semi.py 768x768:32 768x768:128 3072x768:32 3072x768:128
+  note $? "cuSPARSELt"
 fi
 if wanted sparse-programs; then
   for large in "" --large; do
@@ -211,6 +261,57 @@ if wanted kernel-files; then
   step "kernel files of the tour's entries, compiled by nvcc"
   timeout 200 python3 bench/kernel_files.py "$bin/aplc" --json="$out/kernel-files.json"
   note $? "kernel files"
+fi
+
+if wanted contractions-table; then
+  step "contractions beside torch.einsum, and beside the model"
+  timeout 400 python3 bench/contractions_gpu.py "$bin/aplc" --json="$out/contractions-table.json" 2>&1 |
+    tee "$out/contractions-table.log"
+  note "${PIPESTATUS[0]}" "contractions beside torch.einsum"
+fi
+
+if wanted array-programs; then
+  step "array programs beside torch, JAX, CUB and plain CUDA"
+  timeout 280 python3 bench/programs_gpu.py "$bin/aplc" --jax --json="$out/programs.json" 2>&1 | tee "$out/array-programs.log"
+  note "${PIPESTATUS[0]}" "array programs"
+fi
+
+# Programs that are not in this repository: APL_FUTHARK_BENCHMARKS is a tree of Futhark's benchmarks.
+if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
+  step "Futhark's benchmark programs: their data sets, then random ones"
+  for random in 0 2; do
+    timeout 240 python3 tests/futhark_benchmarks.py "$APL_FUTHARK_BENCHMARKS" --aplc "$(realpath "$bin/aplc")" --backend cuda \
+      --reference interp-or-c --timeout 20 --reference-timeout 10 --jobs "$(nproc)" --random $random \
+      --json="$out/futhark-benchmarks-$random.json" >"$out/futhark-benchmarks-$random.log" 2>&1
+    note $? "Futhark's benchmarks; see $out/futhark-benchmarks-$random.log"
+    grep -E "^    |^[0-9]+ (programs|of those)" "$out/futhark-benchmarks-$random.log" | tail -n 25
+  done
+fi
+
+# Operands under conditions, rows that an array of indices names, and what no step changes.
+if wanted reads; then
+  step "conditional and gathered reads against the interpreter, and beside torch"
+  "$bin/apl_program_tests" --backends="${APL_GPU_BACKEND:-cuda}" tests/programs/conditional_reads.fut >"$out/reads-programs.log" 2>&1
+  note $? "reads; see $out/reads-programs.log"
+  tail -n 2 "$out/reads-programs.log"
+  timeout 240 python3 bench/reads.py "$bin/aplc" --backend="${APL_GPU_BACKEND:-cuda}" ${APL_GPU_SMALL:+--small} \
+    --json="$out/reads.json" 2>&1 | tee "$out/reads.log"
+  note "${PIPESTATUS[0]}" "reads"
+fi
+
+# Beside PyTorch; then the smallest sizes under the sanitizer.
+if wanted attention; then
+  step "attention, written in five ways"
+  timeout 110 python3 bench/attention.py "$bin/aplc" --json="$out/attention.json" 2>&1 | tee "$out/attention.log"
+  note "${PIPESTATUS[0]}" "attention"
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      timeout 60 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 9 --print-limit 5 \
+        "$bin/aplc" test --backend=cuda tests/programs/blocks/{attention_queries,pairs}.fut >"$out/attention-$tool.log" 2>&1
+      note $? "attention and pairs under $tool; see $out/attention-$tool.log"
+      grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2
+    done
+  fi
 fi
 
 if wanted reductions; then

@@ -26,11 +26,16 @@ inline Value parameter_of(const Poly& number) { return number.symbol().value_or(
 // How many dims are those of the results.
 std::size_t space_rank(const Schedule& schedule);
 bool has_mn_dims(const Schedule& schedule);
+// Whether the operand is the same for all steps of the depth: it is read once.
+bool is_resident(const Schedule& schedule, const Schedule::Operand& operand);
 // Code on scalars alone, which a packed kernel can have in its parts.
 bool is_scalar_code(const Lambda& lambda, const ValueTable& values);
-// Whether a reduction of `map` by `op` sums products as matrix units do: in f64, or in f32 of two operands that are f16
-// or bf16, each widened to f32.
-bool is_matrix_product(const Lambda& map, const Lambda& op, const ValueTable& values);
+// How many products of matrix units make one of a reduction of `map` by `op`, of a statement with these attributes; 0:
+// it sums no products that they know. In f64; in f32 of two operands that are both f16 or both bf16, each widened to
+// f32; in i32 or u32 of two that are i8 or u8, each widened to that: 1. Of two of f32: 1 where the statement has
+// #[tf32], 3 with #[f32_3xtf32].
+int matrix_products(const Lambda& map, const Lambda& op, const std::vector<Attribute>& attributes,
+                    const ValueTable& values);
 // The dims that make up each dim of the kernel's space, outermost first. With M and N dims all others have one of their
 // own, then come M and N, flattened, of M last those along which its operand is contiguous; else every dim has one.
 std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule);

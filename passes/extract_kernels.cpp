@@ -35,13 +35,16 @@
 
 #include "ir/attributes.h"
 #include "ir/print.h"
+#include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/analysis/contraction_facts.h"
+#include "passes/extract_kernels/attention.h"
 #include "passes/extract_kernels/checks.h"
 #include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/pair_folds.h"
 #include "passes/extract_kernels/reductions.h"
 #include "passes/extract_kernels/rows.h"
 #include "passes/extract_kernels/segment_order.h"
@@ -65,7 +68,9 @@ class Extractor {
 
   void run() {
     replicated_ = find_replicated(*function_.body, function_.values);
-    function_.body = body(keep_sparse_sums(function_));
+    function_.body = keep_sparse_sums(function_);
+    if (!context_.flag("few-threads")) group_attentions();
+    function_.body = body(function_.body);
   }
 
  private:
@@ -211,7 +216,7 @@ class Extractor {
     Stm flat = flatten(stm, nest, function_.values);
     if (context_.flag("few-threads")) {
       if (around_contractions(stm, flat, stms)) return;
-    } else if (in_rows(stm, flat, stms)) {
+    } else if (streamed(stm, flat, stms) || in_pairs(stm, flat, stms) || in_rows(stm, flat, stms)) {
       return;
     } else if (std::optional<std::vector<Stm>> apart = taken_apart(stm, flat)) {
       std::ranges::move(*apart, std::back_inserter(stms));
@@ -219,6 +224,107 @@ class Extractor {
     }
     if (context_.remarks) explain(stm, nest);
     stms.push_back(make_kernel(std::move(flat)));
+  }
+
+  // Attentions whose parts are several maps as one map each. With sparse operands they are sparsify's.
+  void group_attentions() {
+    streams_ = !has_sparse_operands();
+    if (!streams_) return;
+    std::vector<Refusal> refused;
+    function_.body = group_attention(function_.body, replicated_, function_.values, refused);
+    for (const Refusal& refusal : refused) explain_not_streamed(refusal);
+  }
+
+  bool has_sparse_operands() const {
+    const auto requests = sparse_requests(function_);
+    return requests && !requests->empty();
+  }
+
+  void explain_not_streamed(const Refusal& refusal) const {
+    say({.kind = RemarkKind::missed,
+         .pass = "extract-kernels",
+         .code = "not-streamed",
+         .location = refusal.location,
+         .function = function_.name,
+         .message = fmt::format("the scores of an attention are written to memory: {}", refusal.message),
+         .facts = {{"reason", refusal.code}},
+         .suggestion = refusal.suggestion});
+  }
+
+  // An attention in one kernel that holds no scores in memory, where its rows are short enough and queries many enough;
+  // else the nest is taken apart.
+  bool streamed(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
+    if (!streams_ || !may_be_attention(flat, function_.values)) return false;
+    if (has_attribute(stm.attributes, attribute::no_rescaling)) return false;
+    const auto match = match_attention(flat, replicated_, function_.values);
+    if (!match || !std::holds_alternative<Attention>(*match)) return false;
+    const auto& attention = std::get<Attention>(*match);
+    const std::string prefix = numbered(++attentions_, "attention");
+    auto made = stream_attention(flat, attention, views_, prefix, function_.values);
+    if (const Refusal* refusal = std::get_if<Refusal>(&made)) {
+      --attentions_;
+      explain_not_streamed(*refusal);
+      return false;
+    }
+    auto& streaming = std::get<StreamedAttention>(made);
+    if (context_.remarks)
+      remark(RemarkKind::applied, "streamed", stm,
+             fmt::format("the attention that makes '{}' is one kernel, which holds no scores in memory, where its rows "
+                         "are short and its queries many enough",
+                         name_of(stm)),
+             {{"queries", print(attention.widths.back(), function_)},
+              {"keys", print(attention.keys, function_)},
+              {"columns", print(attention.columns, function_)},
+              {"maximum", attention.most ? "running; sums are rescaled when it grows" : "none"},
+              {"numbers", prefix + ".*"}});
+    Stm inner = flat;
+    for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+    std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
+    if (!apart) apart = std::vector<Stm>{make_kernel(inner)};
+    std::ranges::move(streaming.before, std::back_inserter(stms));
+    Choose choose{Choose::By::first, prefix + ".variant", {}};
+    for (StreamedAttention::Version& version : streaming.versions)
+      choose.alternatives.push_back(
+          {version.name, version.fits,
+           make_body(std::move(version.kernel), {version.results.begin(), version.results.end()})});
+    choose.alternatives.push_back(
+        {"apart", Scalar::boolean(true), make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()})});
+    stms.push_back({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});
+    return true;
+  }
+
+  // A reduction whose elements several indices use goes through tiles of them, where there are indices enough; else it
+  // is done in chunks.
+  bool in_pairs(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
+    if (!streams_ || has_attribute(flat.attributes, attribute::sequential_inner) ||
+        has_attribute(flat.attributes, attribute::no_tiling))
+      return false;
+    const std::string prefix = numbered(pairs_ + 1, "pairs");
+    std::optional<TiledFold> fold = tile_fold(flat, views_, prefix, function_.values);
+    if (!fold) return false;
+    Stm inner = flat;
+    for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+    std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
+    if (!apart) return false;  // a contraction, which is tiled as such
+    ++pairs_;
+    if (context_.remarks)
+      remark(RemarkKind::applied, "pairs", stm,
+             fmt::format("the reduction that makes '{}' goes through tiles, whose elements are read once for several "
+                         "indices of `{}`, where there are enough of these",
+                         name_of(stm), print(fold->queries, function_)),
+             {{"reused", fmt::format("{}", fmt::join(fold->reused, ", "))},
+              {"width", print(fold->keys, function_)},
+              {"contraction", fold->contracts ? "inside, in shared memory" : "none"},
+              {"numbers", prefix + ".*"}});
+    std::ranges::move(fold->before, std::back_inserter(stms));
+    const BodyPtr tiled = make_body(std::move(fold->kernel), {fold->results.begin(), fold->results.end()});
+    const BodyPtr chunks = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
+    stms.push_back({.pattern = stm.pattern,
+                    .op = Choose{Choose::By::first,
+                                 prefix + ".variant",
+                                 {{"tiled", fold->pays, tiled}, {"apart", Scalar::boolean(true), chunks}}},
+                    .location = stm.location});
+    return true;
   }
 
   // What is done with each row in one kernel, where rows are short enough; else the nest is taken apart.
@@ -525,7 +631,8 @@ class Extractor {
   const PassContext& context_;
   Replicated replicated_;
   HostViews views_;
-  int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0;  // numbered so far
+  int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0, attentions_ = 0, pairs_ = 0;  // numbered so far
+  bool streams_ = false;                                                                  // attentions are looked for
   std::vector<Remark>* held_ = nullptr;  // what is said of a nest that may not be taken apart after all
 };
 
@@ -557,6 +664,9 @@ PassInfo extract_kernels_pass() {
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
                        {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
+                       {"pairs", "a reduction whose elements several indices use goes through tiles of them"},
+                       {"streamed", "an attention is one kernel that holds no scores in memory, where that pays"},
+                       {"not-streamed", "what looks like an attention has its scores in memory"},
                        {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},
                        {"by-columns", "a reduction of columns has them side by side in its threads"},
                        {"not-tiled", "a reduction in a map is no contraction that can be tiled, and runs in chunks"},

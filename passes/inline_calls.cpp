@@ -8,14 +8,15 @@
 // The call graph is walked callees first, so that what is copied holds no call any more, but for functions that are
 // called once and then dropped: their own calls are replaced where they are copied to, as a chain of such functions
 // would be copied anew at each step. Statements copied in keep their own source locations and know the call, and the
-// calls around it, that they came by (ir/call_table.h); attributes and certificates of the call go to each of them. A
-// reshape that the call's sizes make impossible stands behind a check that fails: it becomes an array of zeros.
-// Functions that no entry needs are dropped (in a module without entries: functions that were called). Takes the soac
-// stage alone: later a function's body may be kernels, which cannot stand in the kernel that calls it. Large functions
-// are simplified before they are copied, since what is known of a call's arguments makes most of small functions go
-// away. Refuses recursion, which no later stage can express, and functions that expand to more calls or statements than
-// fit into memory (unsupported.construct). `#[noinline]` cannot be kept, since generated kernels call nothing: it gives
-// a remark. Deliberately no cost model: all passes and kernels want first-order code without calls.
+// calls around it, that they came by (ir/call_table.h); attributes and certificates of the call go to each of them, and
+// what the function asks of its contractions (`#[tf32]`, `#[f32_3xtf32]`) to those that may become some. A reshape that
+// the call's sizes make impossible stands behind a check that fails: it becomes an array of zeros. Functions that no
+// entry needs are dropped (in a module without entries: functions that were called). Takes the soac stage alone: later
+// a function's body may be kernels, which cannot stand in the kernel that calls it. Large functions are simplified
+// before they are copied, since what is known of a call's arguments makes most of small functions go away. Refuses
+// recursion, which no later stage can express, and functions that expand to more calls or statements than fit into
+// memory (unsupported.construct). `#[noinline]` cannot be kept, since generated kernels call nothing: it gives a
+// remark. Deliberately no cost model: all passes and kernels want first-order code without calls.
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
 
@@ -311,11 +312,22 @@ class Inliner {
       for (Value& v : stm.pattern) v = substitute(v, renamed);
       stm.certificates.insert(stm.certificates.end(), call.certificates.begin(), call.certificates.end());
       stm.attributes.insert(stm.attributes.end(), call.attributes.begin(), call.attributes.end());
+      add_precision(callee, stm);
       if (!stm.location) stm.location = call.location;
       out.push_back(std::move(stm));
     }
     std::ranges::move(aliases, std::back_inserter(out));
     return out;
+  }
+
+  // What a function asks of its contractions, they keep: what has code inside may become one.
+  static void add_precision(const Function& callee, Stm& stm) {
+    bool has_code = false;
+    for_each_body(stm.op, [&](const BodyPtr&) { has_code = true; });
+    for (const Attribute& attribute : callee.attributes)
+      if (has_code && (attribute.name == attribute::tf32.name || attribute.name == attribute::f32_3xtf32.name) &&
+          !has_attribute(stm.attributes, attribute::tf32) && !has_attribute(stm.attributes, attribute::f32_3xtf32))
+        stm.attributes.push_back(attribute);
   }
 
   // The calls that were inlined into a function are numbered like this: first those that the module came with, then

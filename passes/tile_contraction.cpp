@@ -105,7 +105,33 @@ class Tiler {
     return tiled_ == before ? old : make_body(std::move(stms), old->results);
   }
 
-  bool tile(const Stm& stm, const Layouts& layouts, std::vector<Stm>& out) {
+  static bool asks_for_tf32(const std::vector<Attribute>& attributes) {
+    return has_attribute(attributes, attribute::tf32) || has_attribute(attributes, attribute::f32_3xtf32);
+  }
+
+  // With what the function asks of all of its contractions, unless the statement asks for itself.
+  Stm with_precision(Stm stm) const {
+    if (asks_for_tf32(stm.attributes)) return stm;
+    for (const Attribute& attribute : function_.attributes)
+      if (asks_for_tf32({attribute})) stm.attributes.push_back(attribute);
+    return stm;
+  }
+
+  // Products of f32 that stay such although others are allowed.
+  void say_kept(const Contraction& contraction, const Stm& stm, const tile::Tiling& plan) {
+    const auto is_f32 = [&](Value v) { return result_.values.type(v).element == ScalarType::f32; };
+    if (!asks_for_tf32(stm.attributes) || plan.schedule.unit == Schedule::Unit::matrix ||
+        !std::ranges::all_of(contraction.map.params, is_f32))
+      return;
+    const char* attribute = has_attribute(stm.attributes, attribute::f32_3xtf32) ? "f32_3xtf32" : "tf32";
+    const char* why = plan.schedule.unit == Schedule::Unit::packed
+                          ? "a CPU has no matrix units"
+                          : "it is not a sum of products of two operands, one with M dims and one with N dims";
+    missed("tf32-ignored", contraction.location, fmt::format("#[{}] changes nothing: {}", attribute, why), {});
+  }
+
+  bool tile(const Stm& original, const Layouts& layouts, std::vector<Stm>& out) {
+    const Stm stm = with_precision(original);
     if (has_attribute(stm.attributes, attribute::untiled)) return false;
     auto match = match_contraction(stm, layouts, result_.values);
     if (!match) return false;
@@ -130,6 +156,7 @@ class Tiler {
     const tile::Tiling plan = open ? all_variants(contraction, matched, prefix, stm, host, variants)
                                    : one_variant(contraction, prefix, stm, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
+    say_kept(contraction, stm, plan);
     applied(matched, plan, number(prefix + "splits"), variants);
     return true;
   }
@@ -214,7 +241,7 @@ class Tiler {
       alternative("transposed", [&](const Stm& inner, Builder& body) {
         const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "transposed.";
-        Contraction transposed = prepared(tile::transpose_operands(matched, which, body), own);
+        Contraction transposed = prepared(tile::transpose_operands(matched, which, plan.schedule, body), own);
         // Indices as arrays are there already.
         for (std::size_t o = 0; o < transposed.operands.size(); ++o)
           if (transposed.operands[o].index) transposed.operands[o].base = contraction.operands[o].base;
@@ -230,13 +257,13 @@ class Tiler {
   tile::Tiling tiled_kernels(const Contraction& contraction, const std::optional<Poly>& splits,
                              const std::string& prefix, const Stm& stm, Builder& host) {
     const Contraction tiled = splits ? tile::split_part(contraction, *splits, result_.values) : contraction;
-    tile::Tiling plan = tile::make_tiling(tiled, prefix, context_.parameters, host);
+    tile::Tiling plan = tile::make_tiling(tiled, prefix, context_.parameters, stm.attributes, host);
     if (has_attribute(stm.attributes, attribute::no_remainder) || number(prefix + "remainder") == 2)
       plan.padding = padding_of(tiled);
     if (!plan.padding.empty()) plan.schedule.remainder = Schedule::Remainder::padded;
     if (splits) plan.schedule.splits = *splits;
     if (context_.flag("packed") && plan.schedule.unit != Schedule::Unit::general && !any_given(prefix) &&
-        plan.padding.empty() && is_scalar_code(tiled.map, result_.values) &&
+        plan.padding.empty() && tile::may_pack(plan.schedule) && is_scalar_code(tiled.map, result_.values) &&
         is_scalar_code(tiled.reduce.op, result_.values))
       plan.schedule.unit = Schedule::Unit::packed;
     Stm replaced = stm;
@@ -406,6 +433,7 @@ PassInfo tile_contraction_pass() {
       {"map-can-fail", "the map function can fail"},
       {"operator-can-fail", "the reduction operator can fail"},
       {"no-tiling-attribute", "the program asks for no tiling"},
+      {"tf32-ignored", "products of tf32 were allowed, but these are none that matrix units know"},
       {"no-remainder", "the last tile is filled up with elements that are proved neutral"},
       {"remainder-kept", "no remainder step was asked for, but nothing is proved neutral"},
   };

@@ -22,6 +22,7 @@ std::string_view sparse_sddmm_text();
 std::string_view sparse_values_text();
 std::string_view sparse_join_text();
 std::string_view sparse_plain_windows_text();
+std::string_view sparse_sample_text();
 
 // What generated libraries have in them beside the above (embedded/).
 std::string_view cuda_functions_text();

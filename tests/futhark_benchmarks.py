@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs `aplc test` over Futhark's benchmark programs, one at a time, and prints a line for each.
+"""Runs `aplc test` over Futhark's benchmark programs, --jobs at a time, and prints a line for each.
 
-    tests/futhark_benchmarks.py TREE [--aplc FILE] [--backend c] [--timeout 60] [--json FILE] [--random N] [PROGRAM...]
+    tests/futhark_benchmarks.py TREE [--aplc FILE] [--backend c] [--timeout 60] [--jobs 1] [--json FILE] [--random N]
+                               [PROGRAM...]
 
 TREE is an unpacked tree of Futhark's benchmark programs, which is not in this repository; without PROGRAM, a path
 relative to TREE, all outside of folders `lib` are run. Of each program's cases the table has how many are right and
@@ -14,6 +15,7 @@ program's, as an index out of bounds where the numbers mean nothing. Inputs with
 an expression marked #[unsafe] are left out.
 """
 import argparse
+import concurrent.futures
 import itertools
 import json
 import os
@@ -183,21 +185,29 @@ def main():
     parser.add_argument("--reference-timeout", default="20", help="seconds for the interpreter's result")
     parser.add_argument("--memory", default="12", help="GiB for a process")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="random inputs for entries without data")
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("--json", type=pathlib.Path, help="file for all records")
     args = parser.parse_intermixed_args()
     names = args.programs or sorted(str(file.relative_to(args.tree)) for file in args.tree.rglob("*.fut")
                                     if "lib" not in file.relative_to(args.tree).parts[:-1])
     rows, records = [], {}
-    print(f"{'program':62}{'right':>6}{'wrong':>6}{'late':>6}{'no data':>8}{'s':>7}")
-    for name in names:
-        tests = run_tests(args, (args.tree / name).resolve())
-        records[name] = tests
+
+    def row_of(name):
+        """The program's row and records; no row where there is nothing to run."""
+        program = (args.tree / name).resolve()
+        tests = run_tests(args, program)
         row = Row(name, tests)
         if args.random and row.no_data:
-            entries = sorted({test["entry"] for test in row.no_data})
-            records[name] = run_random(args, (args.tree / name).resolve(), entries)
-            row = Row(name, records[name])
+            tests = run_random(args, program, sorted({test["entry"] for test in row.no_data}))
+            row = Row(name, tests)
         elif args.random:
+            row = None
+        return name, row, tests
+
+    print(f"{'program':62}{'right':>6}{'wrong':>6}{'late':>6}{'no data':>8}{'s':>7}")
+    pool = concurrent.futures.ThreadPoolExecutor(args.jobs)
+    for name, row, records[name] in pool.map(row_of, names):
+        if row is None:
             continue
         rows.append(row)
         right, wrong, late, no_data = row.numbers()

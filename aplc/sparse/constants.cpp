@@ -79,7 +79,7 @@ void make_dense(apl::Module& module, const std::map<std::string, std::int64_t>& 
       const std::string parameter = fmt::format("{}.{}.variant", function->entry->name, name);
       const auto found = parameters.find(parameter);
       if (found == parameters.end() || found->second != kDense) continue;
-      apl::FunctionPtr without = without_request(*function, name);
+      apl::FunctionPtr without = has_its_result(*function, name) ? nullptr : without_request(*function, name);
       if (remarks)
         remarks({.kind = without ? apl::RemarkKind::applied : apl::RemarkKind::missed,
                  .pass = "sparse-plan",

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "aplc/sparse/dense_product.h"
 #include "aplc/sparse/estimate.h"
 #include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/device_operand.h"
@@ -74,7 +75,7 @@ void describe_tiles(const apl_sparse_tiles& t, Facts& facts) {
 void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const apl_sparse_plan* plan,
                       std::int64_t width, Facts& facts) {
   const auto type = static_cast<std::int32_t>(product.type);
-  double sparse = 0, dense = 0;
+  double sparse = 0;
   if (product.sddmm) {
     apl_sparse_sddmm_packed* made = nullptr;
     if (apl_sparse_sddmm_packed_make(&csr, plan, &modelled_device(), type, width, nullptr, &made) != APL_SPARSE_FINE)
@@ -83,7 +84,6 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     facts.emplace_back("kernels", samples->windows > 0 ? windows_text(samples->windows, 8, samples->steps)
                                                        : "a list of coordinates, four to a group of lanes");
     sparse = apl_sparse_sddmm_microseconds(made, type, width);
-    dense = apl_sparse_dense_microseconds(&modelled_device(), type, csr.rows, width, csr.columns);
   } else {
     apl_sparse_packed* made = nullptr;
     apl_sparse_reordering rows{};
@@ -107,17 +107,18 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
     facts.emplace_back("padding of kernels", fmt::format("{:.2f} values stored for each non-zero",
                                                          stored_times(packed->values, csr.nonzeros)));
     sparse = apl_sparse_microseconds(made, type, width);
-    dense = apl_sparse_dense_microseconds(&modelled_device(), type, csr.rows, csr.columns, width);
   }
+  const double dense = dense_microseconds(product.type, product.sddmm, csr.rows, csr.columns, width);
   const Estimate both{sparse, dense};
   facts.emplace_back("predicted",
                      fmt::format("{} ({} on an H200{}, {} {})", microseconds(sparse), apl::to_text(product.type),
                                  apl_sparse_is_half(type) != 0 ? "" : ", by what was fitted to f16",
                                  product.sddmm ? "depth" : "width", width));
   facts.emplace_back("predicted dense", microseconds(dense));
-  facts.emplace_back("dense", both.verdict() + (both.says_dense() && dense < sparse
-                                                    ? fmt::format("; leave out #[sparse({})]", product.operand)
-                                                    : ""));
+  facts.emplace_back("dense by cuBLAS",
+                     microseconds(cublas_microseconds(product.type, product.sddmm, csr.rows, csr.columns, width)));
+  facts.emplace_back(
+      "dense", both.verdict() + (both.says_dense() ? fmt::format("; leave out #[sparse({})]", product.operand) : ""));
 }
 
 }  // namespace aplc::sparse

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "aplc/sparse/dense_product.h"
 #include "aplc/sparse/files.h"
 #include "machine/target/records.h"
 #include "machine/target/target.h"
@@ -17,17 +18,16 @@ const apl_device& modelled_device() {
   return usual;
 }
 
-bool Estimate::says_dense() const { return apl_sparse_prefers_dense(&modelled_device(), sparse, dense) != 0; }
-
 std::string Estimate::verdict() const {
-  if (!says_dense()) return fmt::format("no: it takes {:.1f} times as long by the model", dense / sparse);
-  if (dense >= sparse) return "yes: the model cannot tell them apart, and it is at most a little slower";
-  return fmt::format("yes: it is {:.1f} times as fast by the model", sparse / dense);
+  if (!says_dense()) return fmt::format("no: it takes {:.1f} times as long by the models", dense / sparse);
+  return fmt::format("yes: it is {:.1f} times as fast by the models", sparse / dense);
 }
 
-std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
-                                 apl::ScalarType element, std::int64_t width) {
-  const auto type = static_cast<std::int32_t>(element);
+namespace {
+
+// Of the runtime's kernels; nothing without memory.
+std::optional<double> kernels_microseconds(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
+                                           std::int32_t type, std::int64_t width) {
   if (plan != nullptr && plan->dense) plan = nullptr;
   if (sddmm) {
     apl_sparse_sddmm_packed* samples = nullptr;
@@ -36,7 +36,7 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
       return std::nullopt;
     const double time = apl_sparse_sddmm_microseconds(samples, type, width);
     apl_sparse_sddmm_packed_free(samples);
-    return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, width, matrix.columns)};
+    return time;
   }
   apl_sparse_packed* packed = nullptr;
   apl_sparse_reordering rows{};
@@ -49,20 +49,42 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
   if (made != APL_SPARSE_FINE) return std::nullopt;
   const double time = apl_sparse_microseconds(packed, type, width);
   apl_sparse_packed_free(packed);
-  return Estimate{time, apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, matrix.columns, width)};
+  return time;
 }
 
-double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan, apl::ScalarType element) {
-  const auto type = static_cast<std::int32_t>(element);
+}  // namespace
+
+std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
+                                 apl::ScalarType element, std::int64_t width, bool cublas) {
+  const auto time = kernels_microseconds(matrix, plan, sddmm, static_cast<std::int32_t>(element), width);
+  if (!time) return std::nullopt;
+  return Estimate{
+      *time, (cublas ? cublas_microseconds : dense_microseconds)(element, sddmm, matrix.rows, matrix.columns, width)};
+}
+
+double cublas_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, std::int64_t columns,
+                           std::int64_t width) {
+  return apl_sparse_dense_microseconds(&modelled_device(), static_cast<std::int32_t>(type), rows,
+                                       sddmm ? width : columns, sddmm ? columns : width);
+}
+
+double KernelModel::operator()(const apl::sparse::Plan& plan) {
+  const auto type = static_cast<std::int32_t>(element_);
   const bool sddmm = plan.problem.op == apl::sparse::Operator::sddmm;
   const std::int64_t width = plan.problem.dense;
-  if (plan.dense)
-    return 1e3 * (sddmm ? apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, width, matrix.columns)
-                        : apl_sparse_dense_microseconds(&modelled_device(), type, matrix.rows, matrix.columns, width));
+  if (plan.dense) {
+    // A library's product is no slower: where it is behind, ours need not be compiled to be looked at.
+    const double least_dense = 1e3 * cublas_microseconds(element_, sddmm, matrix_.rows, matrix_.columns, width);
+    if (cublas_ || (least_ > 0 && least_dense > least_)) return least_dense;
+    return 1e3 * dense_microseconds(element_, sddmm, matrix_.rows, matrix_.columns, width);
+  }
   int exit = 0;
   const auto parsed = parse_plan(to_text(plan), "plan", exit);
-  const auto times = parsed ? estimate(apl::csr_view(matrix), parsed.get(), sddmm, element, width) : std::nullopt;
-  return times ? 1e3 * times->sparse : 0;
+  const auto time =
+      parsed ? kernels_microseconds(apl::csr_view(matrix_), parsed.get(), sddmm, type, width) : std::nullopt;
+  if (!time) return 0;
+  if (least_ == 0 || 1e3 * *time < least_) least_ = 1e3 * *time;
+  return 1e3 * *time;
 }
 
 }  // namespace aplc::sparse

@@ -16,17 +16,32 @@ namespace aplc::sparse {
 const apl_device& modelled_device();
 
 struct Estimate {
-  double sparse = 0, dense = 0;  // microseconds
-  bool says_dense() const;
+  double sparse = 0, dense = 0;  // microseconds; dense as a plan runs it that says so
+  bool says_dense() const { return dense < sparse; }
   // "yes: ..." or why not.
   std::string verdict() const;
 };
 // `plan` may be null. Nothing without memory.
+// `cublas`: whose dense product is meant.
 std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
-                                 apl::ScalarType element, std::int64_t width);
+                                 apl::ScalarType element, std::int64_t width, bool cublas);
+// Of cuBLAS, microseconds.
+double cublas_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, std::int64_t columns,
+                           std::int64_t width);
 
-// What the runtime's kernels for GPUs take with a plan of a search, by their model, or the dense product for one that
-// says so; 0 if there is no packed operand.
-double kernel_nanoseconds(const apl::sparse::Csr& matrix, const apl::sparse::Plan& plan, apl::ScalarType element);
+// For searches: nanoseconds that the runtime's kernels for GPUs take with a plan, by their model, or the dense product
+// for one that says so; 0 if there is no packed operand.
+class KernelModel {
+ public:
+  KernelModel(const apl::sparse::Csr& matrix, apl::ScalarType element, bool cublas)
+      : matrix_(matrix), element_(element), cublas_(cublas) {}
+  double operator()(const apl::sparse::Plan& plan);
+
+ private:
+  const apl::sparse::Csr& matrix_;
+  apl::ScalarType element_;
+  bool cublas_;
+  double least_ = 0;  // so far
+};
 
 }  // namespace aplc::sparse

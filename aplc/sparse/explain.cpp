@@ -129,12 +129,17 @@ class Explainer {
     auto fitting = apl::program::plans_for(plans_, product.operand, csr);
     if (!fitting) return std::move(fitting).error();
     const GivenPlan* plan = choose(*fitting, product, facts);
+    if (plan != nullptr && plan->plan->dense && product.fits) {
+      remark.code = "cublas";
+      remark.message = fmt::format("{} of `{}`, with all of its zeros", name_of(product), product.operand);
+      facts.front() = {"kernel", "cuBLAS's dense product, on a copy with all zeros, because of --use-cublas"};
+    }
     if (!width && plan != nullptr) width = plan->plan->dense_size;
     if (!width)
       facts.emplace_back(product.sddmm ? "depth" : "width", fmt::format("not known: costs are for {}", kAssumedWidth));
     describe_matrix(given->second.file, csr, plan != nullptr ? plan->plan->row_order : nullptr, facts);
     describe_plan(given->second.matrix, plan, product, width.value_or(kAssumedWidth), remark.message, facts);
-    if (request_.gpu && product.fits)
+    if (request_.gpu && product.fits && remark.code != "cublas")
       describe_kernels(product, csr, plan != nullptr ? plan->plan.get() : nullptr, width.value_or(kAssumedWidth),
                        facts);
     return remark;
@@ -159,7 +164,12 @@ class Explainer {
     const GivenPlan* chosen = nullptr;
     for (const GivenPlan* plan : fitting) {
       const bool sddmm = plan->plan->sddmm != 0;
-      if (sddmm != product.sddmm) {
+      if (plan->plan->dense && !request_.use_cublas) {
+        facts.emplace_back("plan",
+                           fmt::format("{} is not used: it says `form dense`, and this program was compiled for "
+                                       "a sparse operand",
+                                       plan->source));
+      } else if (sddmm != product.sddmm) {
         facts.emplace_back("plan", fmt::format("{} is not used: it is for {}", plan->source, sddmm ? "sddmm" : "spmm"));
       } else if (chosen == nullptr) {
         chosen = plan;

@@ -37,6 +37,7 @@ struct ExplainRequest {
   std::string device;    // the one that was asked for; empty: the profile's
   bool gpu = true;       // the module was compiled for one
   bool measure = false;  // on this machine's CPU
+  bool use_cublas = false;
   // May be empty: called for each product whose matrix is known, with the plan that was given for it or that a short
   // search finds.
   std::function<void(const ComparedPlans&)> compared{};

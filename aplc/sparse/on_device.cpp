@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "aplc/driver.h"
+#include "aplc/sparse/dense_product.h"
 #include "aplc/sparse/files.h"
 #include "runtime/backends/cuda.h"
 #include "runtime/backends/cuda/clock.h"
@@ -15,7 +17,7 @@ struct OnDevice::State {
   const apl::sparse::Csr& matrix;
   apl::sparse::Problem problem;
   std::int32_t type;
-  const apl_device& device;
+  const apl_device device;  // as programs know it
   std::unique_ptr<apl::cuda::Clock> clock;
   std::unique_ptr<apl::program::Bridge> bridge;
   // Zeros: B and C, or X, Y and the samples; and the values.
@@ -81,20 +83,41 @@ struct OnDevice::State {
     apl_sparse_release_sddmm(bridge->context(), &operand);
     return microseconds;
   }
+
+  double dense(apl::sparse::Operator op) const {
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 26;
+    if (matrix.rows * matrix.columns > kMostElements) return 0;
+    const auto element = static_cast<apl::ScalarType>(type);
+    auto folder = WorkFolder::make();
+    if (!folder) return 0;
+    apl::ProgramOptions options;
+    options.backend = "cuda";
+    options.temporary_folder = folder->path();
+    auto program = dense_product(element, op, std::move(options));
+    if (!program) return 0;
+    const auto zeros = [&](std::int64_t rows, std::int64_t columns) {
+      return apl::HostValue::zeros(element, {rows, columns});
+    };
+    std::vector<apl::HostValue> inputs{zeros(matrix.rows, matrix.columns)};
+    if (op == apl::sparse::Operator::sddmm) inputs.push_back(zeros(matrix.rows, problem.dense));
+    inputs.push_back(zeros(matrix.columns, problem.dense));
+    const auto time = program->kernel_time("product", inputs);
+    return time ? 1e3 * *time : 0;
+  }
 };
 
 OnDevice::OnDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
 OnDevice::~OnDevice() = default;
 
 apl::Result<std::unique_ptr<OnDevice>> OnDevice::make(const apl::sparse::Csr& matrix,
-                                                      const apl::sparse::Problem& problem, apl::ScalarType type,
-                                                      const apl_device& device) {
+                                                      const apl::sparse::Problem& problem, apl::ScalarType type) {
   auto clock = apl::cuda::Clock::open();
   if (!clock) return std::move(clock).error();
   apl::CudaOptions options;
   options.stream = (*clock)->stream();
   auto backend = apl::make_cuda_backend(options);
   if (!backend) return std::move(backend).error();
+  const apl_device device = (*backend)->device();
   std::unique_ptr<State> state(new State{matrix, problem, static_cast<std::int32_t>(type), device, *std::move(clock),
                                          std::make_unique<apl::program::Bridge>(*std::move(backend), nullptr)});
   if (auto made = state->make_operands(); !made) return std::move(made).error();
@@ -102,7 +125,7 @@ apl::Result<std::unique_ptr<OnDevice>> OnDevice::make(const apl::sparse::Csr& ma
 }
 
 double OnDevice::operator()(const apl::sparse::Plan& plan) {
-  if (plan.dense) return 0;
+  if (plan.dense) return state_->dense(plan.problem.op);
   int exit = 0;
   const auto parsed = parse_plan(to_text(plan), "plan", exit);
   if (!parsed) return 0;

@@ -6,7 +6,6 @@
 
 #include "ir/diagnostic.h"
 #include "ir/scalar.h"
-#include "machine/tiles/plan.h"
 #include "passes/sparse/matrix.h"
 #include "passes/sparse/plan.h"
 
@@ -14,16 +13,15 @@ namespace aplc::sparse {
 
 class OnDevice {
  public:
-  // The matrix and the device's record must outlive this. unsupported.backend where there is no device.
+  // The matrix must outlive this. unsupported.backend where there is no device.
   static apl::Result<std::unique_ptr<OnDevice>> make(const apl::sparse::Csr& matrix,
-                                                     const apl::sparse::Problem& problem, apl::ScalarType type,
-                                                     const apl_device& device);
+                                                     const apl::sparse::Problem& problem, apl::ScalarType type);
   ~OnDevice();
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
-  // Nanoseconds of the runtime's kernels with the plan, all operands zeros; 0 if they cannot be run: of a dense
-  // product, without memory.
+  // Nanoseconds of the runtime's kernels with the plan, all operands zeros, or of the dense product as `aplc run`
+  // compiles it; 0 if they cannot be run: without memory, of a very large dense product.
   double operator()(const apl::sparse::Plan& plan);
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "aplc/driver.h"
@@ -36,18 +37,44 @@ bool is_dense(const apl::SparsePlan& given) {
 
 apl::FunctionPtr without_request(const apl::Function& function, const std::string& operand) {
   apl::Function dense = function;
-  bool result = false;
   std::erase_if(dense.attributes, [&](const apl::Attribute& attribute) {
     const auto request = apl::read_attribute(attribute, apl::attribute::sparse);
-    if (!request || std::get<0>(*request) != operand) return false;
-    result = result || std::get<1>(*request).has_value();
-    return true;
+    return request && std::get<0>(*request) == operand;
   });
-  return result ? nullptr : std::make_shared<const apl::Function>(std::move(dense));
+  return std::make_shared<const apl::Function>(std::move(dense));
+}
+
+bool has_its_result(const apl::Function& function, const std::string& operand) {
+  return std::ranges::any_of(function.attributes, [&](const apl::Attribute& attribute) {
+    const auto request = apl::read_attribute(attribute, apl::attribute::sparse);
+    return request && std::get<0>(*request) == operand && std::get<1>(*request).has_value();
+  });
+}
+
+std::optional<apl::HostCsr> at_nonzeros(const apl::HostValue& dense, const apl::HostCsr& pattern) {
+  if (dense.shape != std::vector<std::int64_t>{pattern.rows, pattern.columns}) return std::nullopt;
+  const auto is_zero = [](const apl::Scalar& x) {
+    return apl::is_float(x.type()) ? x.as_float() == 0 : x.as_int() == 0;
+  };
+  apl::HostCsr matrix = pattern;
+  matrix.values = apl::HostValue::zeros(dense.type, {pattern.nonzeros()});
+  for (std::int64_t i = 0, k = 0; i < pattern.rows; ++i)
+    for (std::int64_t j = 0; j < pattern.columns; ++j) {
+      const apl::Scalar x = dense.at(i * pattern.columns + j);
+      if (k < pattern.row_start[static_cast<std::size_t>(i) + 1] && pattern.column[static_cast<std::size_t>(k)] == j)
+        matrix.values.set(k++, x);
+      else if (!is_zero(x))
+        return std::nullopt;
+    }
+  return matrix;
 }
 
 const char* const kPlanHelp =
     "a plan of `aplc sparse search` for a sparse operand, as A=M.plan; several may be given, also for one operand";
+
+const char* const kCublasHelp =
+    "for operands whose plan says `form dense` run cuBLAS, looked for at run time, instead of this compiler's product "
+    "(cuda; emulate has plain loops in its place)";
 
 apl::Result<std::vector<apl::SparsePlan>> read_plans(const std::vector<std::string>& texts, const apl::Module& module) {
   std::set<std::string> operands;
@@ -83,20 +110,14 @@ PlacedPlans apply_dense_plans(apl::Module& module, std::vector<apl::SparsePlan> 
   for (apl::FunctionPtr& function : module.functions) {
     for (const std::string& operand : operands_of(*function)) {
       if (!dense.contains(operand) || other.contains(operand)) continue;
-      apl::FunctionPtr without = without_request(*function, operand);
       apl::Remark remark;
       remark.pass = "sparse-plan";
       remark.function = function->entry->name;
-      remark.kind = without ? apl::RemarkKind::applied : apl::RemarkKind::missed;
-      remark.code = without ? "dense" : "dense-result";
-      remark.message = without
-                           ? fmt::format("the plan for `{}` says `form dense`: the dense product is compiled", operand)
-                           : fmt::format(
-                                 "the plan for `{}` says `form dense`, but the result has its pattern: "
-                                 "the product stays sparse",
-                                 operand);
+      remark.kind = apl::RemarkKind::applied;
+      remark.code = "dense";
+      remark.message = fmt::format("the plan for `{}` says `form dense`: the dense product is compiled", operand);
       if (remarks) remarks(remark);
-      if (without) function = std::move(without);
+      function = without_request(*function, operand);
     }
   }
   PlacedPlans placed;
@@ -107,22 +128,67 @@ PlacedPlans apply_dense_plans(apl::Module& module, std::vector<apl::SparsePlan> 
   return placed;
 }
 
-apl::Status check_dense_plans(const apl::Function& function, const std::vector<apl::SparsePlan>& dense,
-                              const std::vector<apl::HostValue>& values, const GivenMatrices& matrices) {
-  const auto plans = apl::program::read_plans(dense);
-  if (!plans) return plans.error();
+apl::Result<PlacedPlans> place_plans(apl::Module& module, std::vector<apl::SparsePlan> plans, bool use_cublas,
+                                     const std::string& backend, const apl::RemarkSink& remarks) {
+  if (!use_cublas) return apply_dense_plans(module, std::move(plans), remarks);
+  if (backend != "cuda" && backend != "emulate")
+    return apl::make_error(apl::Code::command_bad_argument, {},
+                           fmt::format("--use-cublas is for --backend=cuda, not {}", backend));
+  if (std::ranges::none_of(plans, is_dense))
+    return apl::make_error(apl::Code::command_bad_argument, {},
+                           "--use-cublas is for plans that say `form dense`; none that is given does");
+  return PlacedPlans{std::move(plans), {}};
+}
+
+namespace {
+
+// The plans for an operand of these arguments, which are those of the function before the passes: nothing where the
+// operand has none, or is not among them.
+using Fitting = std::map<std::string, std::vector<const apl::program::GivenPlan*>>;
+apl::Result<Fitting> fitting_plans(const apl::Function& function, const std::vector<apl::program::GivenPlan>& plans,
+                                   const std::vector<apl::HostValue>& values, const GivenMatrices& matrices) {
+  Fitting all;
   for (std::size_t k = 0; k < function.entry->params.size(); ++k) {
     const std::string& name = function.entry->params[k].name;
-    if (std::ranges::find(*plans, name, &apl::program::GivenPlan::operand) == plans->end()) continue;
+    if (std::ranges::find(plans, name, &apl::program::GivenPlan::operand) == plans.end()) continue;
     std::size_t value = 0;
     for (std::size_t before = 0; before < k; ++before) value += function.entry->param_values[before];
     const auto given = matrices.find(value);
     if (given == matrices.end() && (value >= values.size() || values[value].rank() != 2)) continue;
     const apl::HostCsr matrix = given != matrices.end() ? given->second : apl::to_csr(values[value]);
     const apl_sparse_csr rows = apl::csr_view(matrix);
-    if (auto fits = apl::program::plans_for(*plans, name, rows); !fits) return std::move(fits).error();
+    auto fits = apl::program::plans_for(plans, name, rows);
+    if (!fits) return std::move(fits).error();
+    all.emplace(name, *std::move(fits));
   }
-  return apl::Unit{};
+  return all;
+}
+
+}  // namespace
+
+apl::Result<std::vector<apl::SparsePlan>> plans_of_call(const apl::Function& function,
+                                                        const std::vector<apl::SparsePlan>& texts,
+                                                        const std::vector<apl::HostValue>& values,
+                                                        const GivenMatrices& matrices) {
+  const auto plans = apl::program::read_plans(texts);
+  if (!plans) return plans.error();
+  const auto fitting = fitting_plans(function, *plans, values, matrices);
+  if (!fitting) return fitting.error();
+  std::vector<apl::SparsePlan> kept;
+  for (std::size_t k = 0; k < texts.size(); ++k) {
+    const auto of_operand = fitting->find(texts[k].operand);
+    if (of_operand == fitting->end() || std::ranges::find(of_operand->second, &(*plans)[k]) != of_operand->second.end())
+      kept.push_back(texts[k]);
+  }
+  return kept;
+}
+
+apl::Status check_dense_plans(const apl::Function& function, const std::vector<apl::SparsePlan>& dense,
+                              const std::vector<apl::HostValue>& values, const GivenMatrices& matrices) {
+  const auto plans = apl::program::read_plans(dense);
+  if (!plans) return plans.error();
+  auto fitting = fitting_plans(function, *plans, values, matrices);
+  return fitting ? apl::Status(apl::Unit{}) : apl::Status(std::move(fitting).error());
 }
 
 void print_plan_remark(const apl::Remark& remark) { print_error("{}\n", apl::render(remark, "")); }

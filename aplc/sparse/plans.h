@@ -1,6 +1,7 @@
 // --plan A=M.plan: plans for the sparse operands of programs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,17 +17,33 @@ extern const char* const kPlanHelp;
 // (command.bad-argument), a file that is not there (command.no-such-file).
 apl::Result<std::vector<apl::SparsePlan>> read_plans(const std::vector<std::string>& texts, const apl::Module& module);
 
-// The entry without `#[sparse(operand)]`; null if its result has the operand's pattern.
+// --use-cublas.
+extern const char* const kCublasHelp;
+
+// The entry without `#[sparse(operand)]`.
 apl::FunctionPtr without_request(const apl::Function& function, const std::string& operand);
+// Whether it is asked that the result has the operand's pattern, `#[sparse(operand, result)]`.
+bool has_its_result(const apl::Function& function, const std::string& operand);
+// The elements of a dense result at a pattern's non-zeros; nothing if there is another that is not 0.
+std::optional<apl::HostCsr> at_nonzeros(const apl::HostValue& dense, const apl::HostCsr& pattern);
 
 // Where all plans for an operand say `form dense` the entry takes it as a dense matrix, so that the program's own dense
-// product is compiled. A result with the operand's pattern keeps it sparse: then, and wherever else a plan changes
-// nothing, a remark says so. To be called before the passes.
+// product is compiled, and its result is dense, too; a remark says so. To be called before the passes.
 struct PlacedPlans {
   std::vector<apl::SparsePlan> tiles;  // for the program
   std::vector<apl::SparsePlan> dense;  // those that were followed
 };
 PlacedPlans apply_dense_plans(apl::Module& module, std::vector<apl::SparsePlan> plans, const apl::RemarkSink& remarks);
+// The same for a program that is to run on `backend`. With --use-cublas the program stays sparse, and the runtime runs
+// cuBLAS for such plans. command.bad-argument where it cannot, and where no plan says `form dense`.
+apl::Result<PlacedPlans> place_plans(apl::Module& module, std::vector<apl::SparsePlan> plans, bool use_cublas,
+                                     const std::string& backend, const apl::RemarkSink& remarks);
+// Those for the matrices of a call, whose arguments are those of the function before the passes; for operands that are
+// not among these all. run.argument where there are plans for an operand, but none for its matrix.
+apl::Result<std::vector<apl::SparsePlan>> plans_of_call(const apl::Function& function,
+                                                        const std::vector<apl::SparsePlan>& texts,
+                                                        const std::vector<apl::HostValue>& values,
+                                                        const GivenMatrices& matrices);
 // Whether plans that were followed are for these arguments, which are those of the function before the passes
 // (run.argument).
 apl::Status check_dense_plans(const apl::Function& function, const std::vector<apl::SparsePlan>& dense,

@@ -98,6 +98,7 @@ class Evaluation {
   ExecutableOptions planned_options() const {
     ExecutableOptions options = executable_options(options_.backend, {});
     options.plans = options_.plans;
+    options.use_cublas = options_.use_cublas;
     options.tiles = options_.tiles;
     options.remarks = sparse::print_plan_remark;
     if (!options_.pass_options.empty()) options.server = {true, options_.pass_options, ""};

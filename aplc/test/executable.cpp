@@ -95,7 +95,12 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   if (options.backend == "interp" && !options.tiles.wanted) return executable;
   auto plans = sparse::read_plans(options.plans, front);
   if (!plans) return std::move(plans).error();
-  sparse::PlacedPlans placed = sparse::apply_dense_plans(executable.module_, std::move(*plans), options.remarks);
+  if (options.use_cublas && options.server.wanted)
+    return apl::make_error(apl::Code::command_bad_argument, {}, "--use-cublas is not for programs that run as servers");
+  auto placing =
+      sparse::place_plans(executable.module_, std::move(*plans), options.use_cublas, options.backend, options.remarks);
+  if (!placing) return std::move(placing).error();
+  sparse::PlacedPlans placed = *std::move(placing);
   if (!placed.dense.empty()) executable.front_ = front;
   executable.dense_plans_ = std::move(placed.dense);
   auto pipeline = apl::parse_pipeline(pipeline_for(options.backend, options.tiles), registry());
@@ -125,6 +130,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   program_options.temporary_folder = options.temporary_folder;
   program_options.cache = options.cache;
   program_options.sparse_plans = std::move(placed.tiles);
+  program_options.use_cublas = options.use_cublas;
   program_options.remarks = options.remarks;
   auto program = apl::Program::load(text->host, program_options);
   if (!program) return std::move(program).error();

@@ -62,6 +62,7 @@ struct ExecutableOptions {
   apl::RemarkSink remarks = {};             // what became of them; may be null
   TileOptions tiles = {};
   ServerOptions server = {};
+  bool use_cublas = false;  // for plans that say `form dense`
 };
 
 // A program on a backend; interp runs the module as the front end gave it, or with tiles after the passes for kernels.

@@ -20,6 +20,7 @@ struct TestOptions {
   std::string entry;  // empty: all
   std::vector<std::string> excluded;
   std::vector<std::string> plans;  // OPERAND=FILE of sparse operands
+  bool use_cublas = false;
   TileOptions tiles;
   std::size_t concurrency = 0;  // 0: as many as there are processors
   double timeout = 60;

@@ -49,6 +49,7 @@ struct Picture {
 
 // Each prints tables, and gives what is in them.
 nlohmann::json run_ablation(const SparseOptions& options);
+nlohmann::json run_levels(const SparseOptions& options);
 nlohmann::json run_memory(const SparseOptions& options);
 nlohmann::json run_search_times(const SparseOptions& options, std::vector<Picture>& pictures);
 nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>& pictures);

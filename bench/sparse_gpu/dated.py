@@ -1,6 +1,6 @@
 """Puts date and device round the cases of apl_sparse_gpu, one case a line.
 
-usage: dated.py SPARSE.JSON FOLDER
+usage: dated.py CASES.JSON FOLDER [NAME]        # FOLDER/NAME-DEVICE-DATE.json; NAME: sparse
 """
 import datetime
 import json
@@ -16,8 +16,9 @@ def main():
     device, driver = asked[0] or "emulation", asked[2]
     date = datetime.date.today().isoformat()
     label = device.lower().replace("nvidia ", "").replace(" ", "-")
-    target = pathlib.Path(sys.argv[2]) / f"sparse-{label}-{date}.json"
-    head = json.dumps({"date": date, "device": f"{device}, driver {driver}", "command": "apl_sparse_gpu"})
+    name = sys.argv[3] if len(sys.argv) > 3 else "sparse"
+    target = pathlib.Path(sys.argv[2]) / f"{name}-{label}-{date}.json"
+    head = json.dumps({"date": date, "device": f"{device}, driver {driver}", "command": "bench/gpu.sh"})
     lines = ",\n".join("  " + json.dumps(case, sort_keys=True) for case in cases)
     target.write_text(f'{head[:-1]}, "cases": [\n{lines}\n]}}\n', encoding="utf-8")
     print(f"written: {target}")

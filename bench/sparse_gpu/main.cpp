@@ -2,10 +2,9 @@
 // every result checked in full against the plainest kernel.
 //   apl_sparse_gpu [--emulate] [--operators=spmm,sddmm] [--matrices=A,B] [--widths=32,128] [--folder=DIR] [--json=FILE]
 //                  [--type=f16|f32] [--sweep] [--plans] [--searched] [--once] [--no-peers] [--formats] [--mixed]
-//                  [--studies]
+//                  [--studies] [--dense]
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -17,17 +16,20 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
+#include "aplc/sparse/dense_product.h"
 #include "bench/sparse/matrices.h"
+#include "bench/sparse_gpu/dense.h"
 #include "bench/sparse_gpu/peers.h"
 #include "bench/sparse_gpu/shapes.h"
 #include "bench/sparse_gpu/variants.h"
-#include "machine/target/records.h"
 #include "passes/sparse/read.h"
 #include "passes/sparse/search.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
+#include "tests/command_line.h"
 
 namespace apl::bench {
 namespace {
@@ -36,6 +38,7 @@ struct Request {
   bool emulate = false, sweep = false, plans = false, searched = false, no_peers = false, once = false;
   bool formats = false;  // of cuSPARSE, beside CSR
   bool studies = false;  // plans of searches that leave something out
+  bool dense = false;    // our own product of a copy with all zeros, which plans run that say so
   ScalarType type = ScalarType::f16;
   std::vector<std::string> operators = {"spmm", "sddmm"}, matrices;
   std::vector<std::int64_t> widths;
@@ -49,15 +52,19 @@ struct Case {
 
 // Above so many non-zeros only one width is run.
 constexpr std::int64_t kLargeMatrix = 3'000'000;
-constexpr std::int64_t kLargestDense = std::int64_t{1} << 29;  // elements
+constexpr std::int64_t kLargestDense = std::int64_t{1} << 29;     // elements
+constexpr std::int64_t kLargestOwnDense = std::int64_t{1} << 24;  // that are made on the host
 
 class Bench {
  public:
   explicit Bench(const Request& request)
       : request_(request),
         gpu_(request.emulate, request.once, request.type),
+        device_(gpu_.bridge().backend().device()),
         peers_(gpu_, request.formats),
-        has_peers_(!request.emulate && !request.no_peers) {}
+        has_peers_(!request.emulate && !request.no_peers) {
+    if (request.dense) own_dense_.emplace(request.type, request.emulate);
+  }
 
   void run(const Case& a);
   bool finish();
@@ -78,6 +85,7 @@ class Bench {
     nlohmann::json reordered = {};                        // seconds that it took, and by the model before and after
     nlohmann::json studies = {};                          // microseconds by such plans
     nlohmann::json searched = {};                         // by plans that the model chose: for this type, and for f16
+    double own_dense = 0, own_dense_model = 0;
   };
 
   void spmm(const Case& a, const OnDevice& there, std::int64_t width);
@@ -85,6 +93,7 @@ class Bench {
   void study(const Case& a, std::int64_t width, Line& line,
              const std::function<double(const apl_sparse_plan&)>& run) const;
   void take_plan(Line& line, const sparse::Plan& plan);
+  void run_own_dense(const Case& a, Line& line);
   void report(Line line);
   nlohmann::json json_of(const Line& line) const;
   bool is_exact(const PeerTime& peer) const { return peer.error < gpu_.tolerance(); }
@@ -95,17 +104,14 @@ class Bench {
 
   Request request_;
   Gpu gpu_;
+  apl_device device_;  // whose record programs take here
   Peers peers_;
+  std::optional<DenseProducts> own_dense_;
   bool has_peers_;
   std::vector<Line> lines_;
   nlohmann::json json_ = nlohmann::json::array();
   int wrong_ = 0;
 };
-
-const apl_device& h200() {
-  static const apl_device device = *find_device("h200");
-  return device;
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -117,12 +123,12 @@ struct Packed {
   std::string text;
 };
 
-Packed make_packed(Gpu& gpu, const sparse::Csr& m, const void* values, std::int64_t width,
+Packed make_packed(Gpu& gpu, const apl_device& device, const sparse::Csr& m, const void* values, std::int64_t width,
                    const apl_sparse_options& options, const apl_sparse_plan* plan = nullptr) {
   const auto start = std::chrono::steady_clock::now();
   const apl_sparse_csr csr = apl::csr_view(m);
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&csr, plan, &h200(), gpu.c_type(), width, &options, &packed) != APL_SPARSE_FINE)
+  if (apl_sparse_packed_make(&csr, plan, &device, gpu.c_type(), width, &options, &packed) != APL_SPARSE_FINE)
     give_up("no form");
   const double seconds = seconds_since(start);
   Packed made;
@@ -156,15 +162,17 @@ sparse::Plan search_by(const sparse::Csr& matrix, sparse::Operator op, std::int6
                        const std::function<double(const apl_sparse_plan&)>& time) {
   sparse::SearchOptions options;
   options.problem = {op, width, bytes};
+  options.as_run = true;
   options.measure = [&](const sparse::Plan& plan) { return plan.dense ? 0 : 1e3 * time(*parse_plan(plan)); };
   return sparse::search(matrix, *sparse::builtin_profile("h200"), options);
 }
 
 // By the kernels' model, in microseconds.
-double modelled(const sparse::Csr& matrix, const apl_sparse_plan& plan, std::int32_t type, std::int64_t width) {
+double modelled(const apl_device& device, const sparse::Csr& matrix, const apl_sparse_plan& plan, std::int32_t type,
+                std::int64_t width) {
   const apl_sparse_csr csr = apl::csr_view(matrix);
   apl_sparse_packed* packed = nullptr;
-  if (apl_sparse_packed_make(&csr, &plan, &h200(), type, width, nullptr, &packed) != APL_SPARSE_FINE) return 0;
+  if (apl_sparse_packed_make(&csr, &plan, &device, type, width, nullptr, &packed) != APL_SPARSE_FINE) return 0;
   const double time = apl_sparse_microseconds(packed, type, width);
   apl_sparse_packed_free(packed);
   return time;
@@ -216,26 +224,26 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   apl_sparse_reordering rows{};
   const apl_sparse_csr csr = apl::csr_view(a.matrix);
   const auto start = std::chrono::steady_clock::now();
-  if (apl_sparse_reorder(&csr, &h200(), gpu_.c_type(), width, &rows) != APL_SPARSE_FINE) give_up("no memory");
+  if (apl_sparse_reorder(&csr, &device_, gpu_.c_type(), width, &rows) != APL_SPARSE_FINE) give_up("no memory");
   line.reordered = {{"seconds", seconds_since(start)}, {"model_us", {rows.before, rows.after}}};
   usual.row_order = rows.order;
-  Packed packed = make_packed(gpu_, a.matrix, there.value, width, usual);
+  Packed packed = make_packed(gpu_, device_, a.matrix, there.value, width, usual);
   line.how = packed.text + (rows.order != nullptr ? ", reordered" : "");
   std::free(rows.order);
   line.shape = shape_of(packed.operand.packed);
   line.model = apl_sparse_microseconds(&packed.operand.packed, gpu_.c_type(), width);
-  line.dense_model = apl_sparse_dense_microseconds(&h200(), gpu_.c_type(), there.rows, there.columns, width);
+  line.dense_model = apl_sparse_dense_microseconds(&device_, gpu_.c_type(), there.rows, there.columns, width);
   line.ours = line.best = measure(packed, {});
   gpu_.check(apl_sparse_release(gpu_.context(), &packed.operand));
   if (rows.after > 0) {
-    Packed natural = make_packed(gpu_, a.matrix, there.value, width, {});
+    Packed natural = make_packed(gpu_, device_, a.matrix, there.value, width, {});
     line.reordered["natural_us"] = measure(natural, {});
     gpu_.check(apl_sparse_release(gpu_.context(), &natural.operand));
   }
   if (request_.sweep) {
     std::string best = "the rules";
     for (const PackedVariant& each : spmm_variants(a.matrix, gpu_.type() == ScalarType::f16 ? 32 : 16)) {
-      Packed other = make_packed(gpu_, a.matrix, there.value, width, each.options);
+      Packed other = make_packed(gpu_, device_, a.matrix, there.value, width, each.options);
       nlohmann::json times;
       for (const Variant& variant : each.variants) {
         const double time = measure(other, variant.options);
@@ -251,25 +259,30 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
   if (request_.plans) {
     const sparse::Plan plan =
         search_by(a.matrix, sparse::Operator::spmm, width, gpu_.element(), [&](const apl_sparse_plan& candidate) {
-          Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
+          Packed other = make_packed(gpu_, device_, a.matrix, there.value, width, {}, &candidate);
           const double time = measure(other, {});
           const double model = apl_sparse_microseconds(&other.operand.packed, gpu_.c_type(), width);
           fmt::print("    {:9.2f} us, {:.2f} by the model  {}\n", time, model, other.text);
-          line.candidates.push_back({{"us", time}, {"model_us", model}, {"form", shape_of(other.operand.packed)}});
+          line.candidates.push_back(
+              {{"us", time}, {"model_us", model}, {"how", other.text}, {"form", shape_of(other.operand.packed)}});
           gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
           for (const int window : {8, 16, 32}) {
             if (!request_.sweep || other.operand.packed.parts == 0) break;
-            Packed high = make_packed(gpu_, a.matrix, there.value, width, {.window = window}, &candidate);
+            Packed high = make_packed(gpu_, device_, a.matrix, there.value, width, {.window = window}, &candidate);
             fmt::print("    {:9.2f} us  {}\n", measure(high, {}), high.text);
             gpu_.check(apl_sparse_release(gpu_.context(), &high.operand));
           }
           return time;
         });
     take_plan(line, plan);
+    // A search by the models chooses among the same plans.
+    const auto likes = [](const nlohmann::json& a, const nlohmann::json& b) { return a["model_us"] < b["model_us"]; };
+    if (const auto best = std::ranges::min_element(line.candidates, likes); best != line.candidates.end())
+      line.searched[std::string(to_text(gpu_.type()))] = {{"us", (*best)["us"]}, {"how", (*best)["how"]}};
   }
   if (request_.studies)
     study(a, width, line, [&](const apl_sparse_plan& candidate) {
-      Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, &candidate);
+      Packed other = make_packed(gpu_, device_, a.matrix, there.value, width, {}, &candidate);
       const double time = measure(other, {});
       gpu_.check(apl_sparse_release(gpu_.context(), &other.operand));
       return time;
@@ -280,11 +293,12 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
     if (gpu_.type() != ScalarType::f16) types.push_back(ScalarType::f16);
     for (const ScalarType priced : types) {
       const std::string name(to_text(priced));
+      if (line.searched.contains(name)) continue;
       const sparse::Plan plan =
           search_by(a.matrix, sparse::Operator::spmm, width, byte_size(priced), [&](const apl_sparse_plan& candidate) {
-            return modelled(a.matrix, candidate, static_cast<std::int32_t>(priced), width);
+            return modelled(device_, a.matrix, candidate, static_cast<std::int32_t>(priced), width);
           });
-      Packed other = make_packed(gpu_, a.matrix, there.value, width, {}, parse_plan(plan).get());
+      Packed other = make_packed(gpu_, device_, a.matrix, there.value, width, {}, parse_plan(plan).get());
       const double time = measure(other, {});
       line.searched[name] = {{"us", time}, {"order", plan.order}, {"how", other.text}};
       fmt::print("    {:9.2f} us  by the plan for {}, rows by {}, {}\n", time, name, plan.order, other.text);
@@ -301,6 +315,7 @@ void Bench::spmm(const Case& a, const OnDevice& there, std::int64_t width) {
       line.dense = peers_.dense(there.rows, there.columns, width, full, b, c);
     }
   }
+  run_own_dense(a, line);
   report(std::move(line));
 }
 
@@ -318,7 +333,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
                            const apl_sparse_plan* plan = nullptr) {
     apl_sparse_sddmm_packed* samples = nullptr;
     const auto start = std::chrono::steady_clock::now();
-    if (apl_sparse_sddmm_packed_make(&csr, plan, &h200(), gpu_.c_type(), depth, &options, &samples) != APL_SPARSE_FINE)
+    if (apl_sparse_sddmm_packed_make(&csr, plan, &device_, gpu_.c_type(), depth, &options, &samples) != APL_SPARSE_FINE)
       give_up("no form of samples");
     const double seconds = seconds_since(start);
     apl_sparse_sddmm_operand operand{};
@@ -341,7 +356,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
     if (!name.empty() && plan == nullptr) fmt::print("    {:9.2f} us  {}\n", time, name);
     return time;
   };
-  line.dense_model = apl_sparse_dense_microseconds(&h200(), gpu_.c_type(), there.rows, depth, there.columns);
+  line.dense_model = apl_sparse_dense_microseconds(&device_, gpu_.c_type(), there.rows, depth, there.columns);
   line.ours = line.best = measure({}, "");
   if (request_.sweep) {
     std::string best = "the rules";
@@ -360,6 +375,7 @@ void Bench::sddmm(const Case& a, const OnDevice& there, std::int64_t depth) {
       line.dense = peers_.dense_samples(there.rows, there.columns, depth, x, y,
                                         gpu_.scratch(gpu_.element() * there.rows * there.columns, "all products"));
   }
+  run_own_dense(a, line);
   report(std::move(line));
 }
 
@@ -398,6 +414,16 @@ void Bench::study(const Case& a, std::int64_t width, Line& line,
   }
 }
 
+void Bench::run_own_dense(const Case& a, Line& line) {
+  if (!own_dense_ || a.matrix.rows * a.matrix.columns > kLargestOwnDense) return;
+  const DenseProducts::Ran ran =
+      line.op == "spmm" ? own_dense_->spmm(a.matrix, line.width) : own_dense_->sddmm(a.matrix, line.width);
+  line.own_dense = ran.microseconds;
+  line.own_dense_model =
+      aplc::sparse::dense_microseconds(gpu_.type(), line.op == "sddmm", a.matrix.rows, a.matrix.columns, line.width);
+  line.error = std::max(line.error, std::isnan(ran.error) ? 1.0 : ran.error);
+}
+
 void Bench::take_plan(Line& line, const sparse::Plan& plan) {
   for (const auto& [name, nanoseconds] : plan.measured) fmt::print("    {:9.2f} us  {}\n", nanoseconds / 1e3, name);
   if (plan.measured.empty()) return;
@@ -413,9 +439,10 @@ void Bench::report(Line line) {
   const double best = best_peer(line);
   for (const PeerTime& peer : line.peers)
     peers += fmt::format(" {} {:.1f}{}", peer.name, peer.microseconds, is_exact(peer) ? "" : "(wrong)");
-  fmt::print("  {:5} {:4} {:9.2f} us {:9}{:9} |{} | dense {:.1f} | {}{}\n", line.op, line.width, line.ours,
+  fmt::print("  {:5} {:4} {:9.2f} us {:9}{:9} |{} | dense {:.1f}{} | {}{}\n", line.op, line.width, line.ours,
              request_.sweep ? fmt::format("({:.2f})", line.best) : "",
-             best > 0 ? fmt::format("x{:.2f}", best / line.ours) : "", peers, line.dense, line.how,
+             best > 0 ? fmt::format("x{:.2f}", best / line.ours) : "", peers, line.dense,
+             line.own_dense > 0 ? fmt::format(", ours {:.1f}", line.own_dense) : "", line.how,
              is_wrong ? fmt::format(" WRONG {:.1e}", line.error) : "");
   std::fflush(stdout);
   json_.push_back(json_of(line));
@@ -436,6 +463,7 @@ nlohmann::json Bench::json_of(const Line& line) const {
   if (!line.sweep.is_null()) each["sweep"] = line.sweep;
   if (line.planned > 0)
     each["plan"] = {{"us", line.planned}, {"name", line.plan}, {"names", line.measured}, {"all", line.candidates}};
+  if (line.own_dense > 0) each["own_dense_us"] = {line.own_dense, line.own_dense_model};
   if (line.model > 0) each["model_us"] = {line.model, line.dense_model};
   for (const PeerTime& peer : line.peers) {
     each["peers"][peer.name] = peer.microseconds;
@@ -469,7 +497,7 @@ bool Bench::finish() {
     mean.tuned += std::log(best / line.best);
     ++mean.count;
     mean.dense_wins += line.dense > 0 && line.dense * 1.05 < line.ours;
-    const int told = apl_sparse_prefers_dense(&h200(), line.model, line.dense_model);
+    const int told = apl_sparse_prefers_dense(&device_, line.model, line.dense_model);
     mean.not_told += line.dense > 0 && !told && line.dense * 1.05 < line.ours;
     mean.wrongly_told += line.dense > 0 && told && line.ours * 1.05 < line.dense;
     if (best / line.ours < mean.worst) {
@@ -532,25 +560,26 @@ int main_of(const Request& request) {
 
 int main(int argc, char** argv) {
   apl::bench::Request request;
-  CLI::App app{"Sparse products on a GPU beside cuSPARSE and cuBLAS"};
-  app.add_flag("--emulate", request.emulate, "run in emulation, without times");
-  app.add_flag("--sweep", request.sweep, "try many parameters beside the rules'");
-  app.add_flag("--plans", request.plans, "search for plans, and run those that the model likes");
-  app.add_flag("--searched", request.searched, "run the plans that a search finds by the models alone");
-  app.add_flag("--studies", request.studies, "run the plans of searches that leave something out");
+  apl::CommandLine line("Sparse products on a GPU beside cuSPARSE and cuBLAS");
+  line.flag("--emulate", request.emulate, "run in emulation, without times");
+  line.flag("--sweep", request.sweep, "try many parameters beside the rules'");
+  line.flag("--plans", request.plans, "search for plans, and run those that the model likes");
+  line.flag("--searched", request.searched, "run the plans that a search finds by the models alone");
+  line.flag("--studies", request.studies, "run the plans of searches that leave something out");
+  line.flag("--dense", request.dense, "run our own dense product, too");
   bool mixed = false;
-  app.add_flag("--mixed", mixed, "24 matrices of several patterns instead of those of bench/sparse/matrices.h");
-  app.add_flag("--formats", request.formats, "cuSPARSE with COO, BSR and blocked ELL, too");
+  line.flag("--mixed", mixed, "24 matrices of several patterns instead of those of bench/sparse/matrices.h");
+  line.flag("--formats", request.formats, "cuSPARSE with COO, BSR and blocked ELL, too");
   std::string type = "f16";
-  app.add_option("--type", type, "of the elements")->check(CLI::IsMember({"f16", "f32"}));
-  app.add_flag("--once", request.once, "check results, time nothing");
-  app.add_flag("--no-peers", request.no_peers, "ours alone");
-  app.add_option("--operators", request.operators)->delimiter(',');
-  app.add_option("--matrices", request.matrices)->delimiter(',');
-  app.add_option("--widths", request.widths, "of the dense operand")->delimiter(',');
-  app.add_option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
-  app.add_option("--json", request.json);
-  CLI11_PARSE(app, argc, argv);
+  line.choice("--type", type, {"f16", "f32"}, "of the elements");
+  line.flag("--once", request.once, "check results, time nothing");
+  line.flag("--no-peers", request.no_peers, "ours alone");
+  line.option("--operators", request.operators);
+  line.option("--matrices", request.matrices);
+  line.option("--widths", request.widths, "of the dense operand");
+  line.option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
+  line.option("--json", request.json);
+  if (const auto code = line.parse(argc, argv)) return *code;
   if (mixed) request.matrices = apl::bench::mixed_names();
   request.type = *apl::scalar_type_from_text(type);
   return apl::bench::main_of(request);

@@ -2,7 +2,7 @@
 """What models are worth for plans that ran (STile, 5.6 and figure 14, on a GPU), from JSON files of
 
     apl_sparse_gpu --sweep --plans --searched --json=FILE ...
-    bench/sparse_gpu/plans.py FILE... [--svg PLANS.svg]
+    bench/sparse_gpu/plans.py FILE... [--cases] [--svg PLANS.svg]
 
 Pearson's correlation of predicted and measured times over all plans, and of their logarithms; how much longer the plan
 takes that the model chooses than the fastest of those that ran; the fastest plan, and the chosen one, beside the best
@@ -70,13 +70,7 @@ def choices(cases):
         return c.get("best_us")
 
     def best_single(c):
-        named = c.get("plan", {}).get("names") or {}
-        single = [
-            time
-            for name, time in named.items()
-            if name in ("ell", "1d") or (name.startswith("block of ") and ", rows by" not in name)
-        ]
-        return min(single) if single else None
+        return best_single_of(c)[1]
 
     def natural(c):
         return (c.get("reordered") or {}).get("natural_us")
@@ -96,6 +90,29 @@ def choices(cases):
     of("the best plan of one kind of kernel over what a search chooses", best_single, chosen)
     of("rows as they are over what runs without a plan", natural, lambda c: c.get("us"))
     of("the best single kernel over what a search chooses", best_kernel, chosen)
+
+
+def best_single_of(case):
+    named = case.get("plan", {}).get("names") or {}
+    single = {
+        name: time
+        for name, time in named.items()
+        if name in ("ell", "1d") or (name.startswith("block of ") and ", rows by" not in name)
+    }
+    return min(single.items(), key=lambda item: item[1]) if single else ("-", 0)
+
+
+def every_case(cases):
+    print("| | no plan | one kind of kernel | fastest plan | chosen by the models | rows as they are |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for c in cases:
+        name, single = best_single_of(c)
+        plan, chosen = c.get("plan", {}), (c.get("searched") or {}).get(c["type"], {})
+        natural = (c.get("reordered") or {}).get("natural_us", 0)
+        print(
+            f"| {c['matrix']} {c['width']} | {c.get('us', 0):.1f} | {single:.1f} {name} | {plan.get('us', 0):.1f} "
+            f"{plan.get('name', '-')} | {chosen.get('us', 0):.1f} {chosen.get('how', '-').split(',')[0]} | {natural:.1f} |"
+        )
 
 
 def draw(ran, file):
@@ -119,10 +136,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--svg")
+    parser.add_argument("--cases", action="store_true", help="a line for each product")
     arguments = parser.parse_args()
     cases = load(arguments.files)
     ran = correlations(cases)
     choices(cases)
+    if arguments.cases:
+        every_case(cases)
     if arguments.svg and ran:
         draw(ran, arguments.svg)
 

@@ -15,6 +15,8 @@ using KernelBlock = kernel::Block;
 
 namespace {
 
+constexpr std::int64_t kMostNeighbours = 4;  // rows that are loaded at once, and that a swizzle leaves together
+
 // Of an operand whose tile is "X_s_3": "X_r".
 std::string registers_name(const ValueTable& values, Value tile) {
   const std::string& name = values.name(tile);
@@ -43,6 +45,10 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
       const TileOperand& operand = op.operands[o];
       const Value block = mainloop.copied.at(operand.tile);
       const OperandTile& tile = mainloop.tiles.at(block);
+      if (tile.resident) {
+        registers.push_back(tile.registers);
+        continue;
+      }
       const MnDim& mn = mainloop.mn_of(tile);
       const Lmad& layout = values.type(operand.tile).memory->layout;
       ExprPtr position = mainloop_stage(block, stage);
@@ -56,9 +62,11 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
       registers.push_back(unit_.fresh(registers_name(values, operand.tile)));
       body.push_back(declare_array({tile.element, false}, registers.back(), mn.each));
       const std::int64_t group = mn.lanes * mn.vector;  // rows that a warp reads at once
-      const auto load = [&](const ExprPtr& g) {
+      const std::int64_t at_once = std::min(mn.vector, kMostNeighbours);
+      const auto load = [&](const ExprPtr& g, std::int64_t ahead_in_group) {
         const ExprPtr further = mul(g, number_of(group));
-        ExprPtr row = tile.mn == kNoMnDim ? number_of(0) : plus(variable(mn.first), further);
+        const ExprPtr first = plus(variable(mn.first), number_of(ahead_in_group));
+        ExprPtr row = tile.mn == kNoMnDim ? number_of(0) : plus(first, further);
         if (tile.swizzled) {
           // Groups are powers of two, so that their bits can be swizzled apart from the thread's.
           const std::int64_t mask = (mn.lanes * mn.each - 1) & ~(group - 1) & (kSwizzled - 1);
@@ -66,18 +74,23 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
           const auto part = [&](std::int64_t bits) {
             return bits == kSwizzled - 1 ? swizzle : infix("&", swizzle, number_of(bits));
           };
-          row = plus(infix("^", variable(mn.first), part(kSwizzled - 1 - mask)),
+          row = plus(infix("^", first, part(kSwizzled - 1 - mask)),
                      mask == 0 ? further : infix("^", further, part(mask)));
         }
-        return do_call(
-            fmt::format("apl_load<{}>", mn.vector),
-            {variable(name), plus(position, row), plus(variable(registers.back()), mul(g, number_of(mn.vector)))});
+        const ExprPtr to =
+            plus(plus(variable(registers.back()), mul(g, number_of(mn.vector))), number_of(ahead_in_group));
+        return do_call(fmt::format("apl_load<{}>", at_once), {variable(name), plus(position, row), to});
+      };
+      const auto loads = [&](const ExprPtr& g) {
+        KernelBlock all;
+        for (std::int64_t row = 0; row < mn.vector; row += at_once) all.push_back(load(g, row));
+        return all;
       };
       if (mn.each == mn.vector) {
-        body.push_back(load(number_of(0)));
+        append(body, loads(number_of(0)));
       } else {
         const std::string g = unit_.fresh("g");
-        body.push_back(unrolled(g, mn.each / mn.vector, {load(variable(g))}));
+        body.push_back(unrolled(g, mn.each / mn.vector, loads(variable(g))));
       }
     }
     // Columns outside, rows back and forth: neighbouring products share an operand.
@@ -89,7 +102,10 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
     std::vector<ExprPtr> elements;
     for (std::size_t o = 0; o < op.operands.size(); ++o) {
       const OperandTile& tile = mainloop.tiles.at(mainloop.copied.at(op.operands[o].tile));
-      const ExprPtr mine = tile.mn == kNoMnDim ? number_of(0) : variable(tile.mn == 0 ? m : n);
+      ExprPtr mine = tile.mn == kNoMnDim ? number_of(0) : variable(tile.mn == 0 ? m : n);
+      if (tile.resident && tile.row_axes[0]) mine = variable(m);
+      if (tile.resident && tile.row_axes[1])
+        mine = tile.row_axes[0] ? plus(mul(variable(m), number_of(columns)), variable(n)) : variable(n);
       elements.push_back(kernel::element(registers[o], mine));
     }
     std::vector<ExprPtr> mapped = inline_lambda(op.map, elements, inner);
@@ -127,7 +143,7 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
     const std::string u = unit_.fresh("u");
     const ExprPtr bound = values_.poly(inner);
     const auto eight = [&] {
-      if (mainloop.doubles) return doubles_product(op, stm, stage, at);
+      if (mainloop.has_fragments()) return fragments_product(op, stm, stage, at);
       return KernelBlock{unrolled(u, kUnrolled, step(variable(u), variable(u)))};
     };
     if (!constant) all.push_back(declare(kInt, q, number_of(0), false));

@@ -28,14 +28,20 @@ struct MnDim {
 };
 
 constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
-constexpr std::int64_t kMatrixVector = 8;  // elements of 16 bytes
-// Where the rows of a tile begin that lie outside of the operand: matrix units have zeros for them, of which nothing is
-// read (apl_is_row of runtime/device/matrix.h). Reading one element of the operand for all of them would let all blocks
-// of the device wait for one line of its cache.
+// Where the rows of a tile begin that lie outside of the operand: tiles have zeros for them, for which nothing is read
+// (apl_is_row of runtime/device/numbers.h). Reading one element of the operand for all of them would let all blocks of
+// the device wait for one line of its cache.
 constexpr std::int64_t kRowOutside = -(std::int64_t{1} << 62);
 constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in a tile of matrix units
 
 constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
+
+// A number that is affine in the indices of a tile's window. What the rows of M and of N add to it is in tables in
+// shared memory, by row; none: nothing.
+struct TileNumber {
+  TileAffine at{};
+  std::array<std::string, 2> tables{};
+};
 
 // A tile in shared memory. The rows of one step of the depth lie together, xor-ed with apl_swizzle if it was transposed
 // on the way.
@@ -47,9 +53,24 @@ struct OperandTile {
   Poly stride;                              // of rows in the source, or
   std::vector<TileGuard::Part> split;       // of the dims that are flattened into them
   bool by_depth = false, by_row = false;    // what is contiguous in the source
-  bool swizzled = false;
+  bool swizzled = false, may_swizzle = false;
+  std::int64_t element_bytes() const { return byte_size(element); }
+  std::int64_t vector() const { return 16 / element_bytes(); }  // elements of 16 bytes
+  // Of matrix units: those of 8 bits want the steps of a row together, whatever the source has.
+  bool lies_by_depth() const { return by_depth || element_bytes() == 1; }
+  // Whether a copy has 16 bytes in the source and in the tile.
+  bool has_vectors() const { return copy_bytes == 16 && (by_depth || (by_row && !lies_by_depth())); }
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   std::string rows;              // table: where rows lie in the source
+  std::array<std::optional<std::size_t>, 2> row_axes;  // the axes of the rows of M and of N
+  std::vector<TileNumber> conditions;                  // what they ask for
+  std::vector<TileGather> gathers;                     // along rows: what they add is in `rows`
+  // An operand that no step changes: the thread's elements in registers, which are read before the steps. Positions, in
+  // its source and in arrays of indices, are numbers of their own.
+  bool resident = false;
+  TileNumber position;
+  std::vector<TileNumber> positions;
+  std::string registers;
   // Of matrix units: variables for the thread's first copy of a step, and an array of where its copies come from.
   std::string first_row, first_step, to, from;
 };
@@ -63,12 +84,14 @@ struct CopiedTile {
   const CopyTile& op;
   const OperandTile& tile;
   bool padded = true;  // what is not in the source is read, so it is filled
-  kernel::ExprPtr target = {}, source = {}, begin = {}, stage = {};
+  kernel::ExprPtr target = {}, source = {}, begin = {}, stage = {}, thread = {};
   std::vector<OuterLoop> outer = {};       // over outer dims of the depth
   kernel::ExprPtr outer_inside = {};       // whether those are in the source; null: always
   kernel::ExprPtr first = {}, bound = {};  // of the innermost dim of the depth, in the source; null: it is inside
   kernel::ExprPtr step_stride = kernel::literal(std::int64_t{0});  // of the same, in the source
   std::int64_t step_size = 0;                                      // of the same, in the tile
+  // Under which conditions: a number for each without what rows and the innermost steps add, and what these do.
+  std::vector<kernel::ExprPtr> numbers = {}, number_strides = {};
 
   kernel::ExprPtr inside(const kernel::ExprPtr& step) const;  // null: always
   bool inside_tile() const { return bound && !padded; }       // what is inside the source is inside the tile, too
@@ -95,8 +118,11 @@ struct Mainloop {
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
   int matrix_rows = -1;  // 0 or 1: steps are products of matrix units, whose 64 rows run along M or N
-  bool doubles = false;  // steps are products of f64 by matrix units, from tiles as the cores have them
+  // Steps are products by matrix units from tiles as the cores have them: of f64, or so many of tf32 for one of f32.
+  bool doubles = false;
+  int tf32_products = 0;
   bool matrix() const { return matrix_rows >= 0; }
+  bool has_fragments() const { return doubles || tf32_products > 0; }
   // Products that are under way while the next ones start, and how many steps copies run ahead, so that those do not
   // write where these read.
   std::int64_t in_flight() const { return matrix() && stages > 2 ? 1 : 0; }
@@ -106,6 +132,7 @@ struct Mainloop {
   std::string per_block;                                    // variable: tiles_per_block, or 1
   std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index
   kernel::ExprPtr half;                                     // which half of the M dim's tables
+  kernel::ExprPtr reduces;                                  // whether there are steps; null: sure
 };
 
 class MainloopLowering final : public MainloopPart, KernelPart {
@@ -128,9 +155,11 @@ class MainloopLowering final : public MainloopPart, KernelPart {
  private:
   std::unique_ptr<Mainloop> make_mainloop(const SegOp& op);
   void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
-                        const CopyTile& copy);
+                        const CopyTile& copy, bool resident);
   void mainloop_head(Block& out);
   void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
+  ExprPtr index_element(const TileGather& gather, const ExprPtr& further);
+  std::vector<TileNumber*> numbers_of(OperandTile& tile);
   ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
   void find_steps(Mainloop& mainloop, const Body& body);
   void declare_steps(Block& out);
@@ -144,9 +173,15 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block mainloop_prefetch(const std::string& step, const ExprPtr& stage);
   bool mainloop_reads_no_pad(const CopyTile& op, Value copied);
   CopiedTile describe_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out);
+  ExprPtr row_is_inside(const OperandTile& tile, const ExprPtr& at, Block& out);
   Block copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at, const ExprPtr& step,
-                      std::int64_t width);
+                      std::int64_t width, const ExprPtr& row_inside);
   ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
+  void number_conditions(CopiedTile& copy, Block& out);
+  ExprPtr conditions_hold(const CopiedTile& copy, const ExprPtr& m, const ExprPtr& step);
+  Block copy_each(const CopiedTile& copy);
+  void read_resident(const CopyTile& op, OperandTile& tile, Block& out);
+  ExprPtr row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step);
   kernel::Stmt copy_along_depth(const CopiedTile& copy);
   Block copy_along_rows(const CopiedTile& copy, std::int64_t width);
   Block copy_same_rows(const CopiedTile& copy, std::int64_t width, const std::string& e);
@@ -157,7 +192,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block copy_matrix_tile(const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
   ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
-  Block doubles_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
+  Block fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   void start_products(const Stm& stm, Block& out);
   void finish_products(const Stm& stm, Block& out);

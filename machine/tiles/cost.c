@@ -71,7 +71,7 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
     }
     if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < device->sector_bytes)
       sector = (double)device->sector_bytes / (double)(tile->depth * tile->bytes);
-    steps = (double)s->steps;
+    steps = tile->resident ? 1 : (double)s->steps;
     block += (double)tile->rows * (double)apl_least(tile->depth, s->reduction) * tile->bytes * sector * steps;
   }
   cost->memory_bytes = once;
@@ -85,9 +85,13 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
 // way at once, so that barriers cost little.
 static double matrix_step_cycles(const struct apl_contraction* c, const struct apl_plan_shape* s,
                                  const struct apl_device* device) {
-  const double kCopy = 12, kScattered = 24, kStep = 60;  // instructions: a copy of 16 bytes, of an element, a step
+  // Instructions: a copy of 16 bytes, the same through registers, of an element, a step.
+  const double kCopy = 12, kPiece = 40, kScattered = 24, kStep = 60;
+  // What goes through registers waits for memory, so many of a thread at once (4097^3 on an H100 took 11.5 ms when each
+  // element waited alone).
+  const double kPiecesAtOnce = 4, kSinglesAtOnce = 8;
   const double kLine = 2;
-  double copies = 0, lines = 0;
+  double copies = 0, lines = 0, waits = 0;
   for (int o = 0; o < 2; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
     const double elements = (double)tile->rows * (double)tile->depth;
@@ -96,18 +100,32 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
     const int by_depth = c->operands[o].strides[c->dim_count - 1] == 1;
     const double row = (double)(by_depth ? tile->depth : tile->rows) * tile->bytes;
     lines += elements * tile->bytes / row * ceil(row / device->line_bytes);
-    copies += tile->copy == APL_COPY_VECTORS ? elements * tile->bytes / 16 * kCopy : elements * kScattered;
+    const double pieces = elements * tile->bytes / 16, asked = 6 * c->operands[o].conditions;
+    // Bytes whose source lies otherwise than the tile, and what is contiguous nowhere, come one by one.
+    const int one_by_one = tile->copy == APL_COPY_SCATTERED || (tile->bytes == 1 && !by_depth);
+    if (tile->copy == APL_COPY_VECTORS) {
+      copies += pieces * (kCopy + asked);
+    } else if (!one_by_one) {
+      copies += pieces * (kPiece + asked), waits += ceil(pieces / (double)s->threads / kPiecesAtOnce);
+    } else {
+      copies += elements * (kScattered + asked), waits += ceil(elements / (double)s->threads / kSinglesAtOnce);
+    }
   }
   const double warps = (double)s->threads / device->warp;
   const double issue = (copies / device->warp + warps * kStep) / device->schedulers;
-  const double products = (double)s->rows[0] * (double)s->rows[1] * (double)s->depth / device->matrix_fmas_per_clock;
-  return fmax(products, fmax(issue, kLine * lines)) +
+  // Twice as many of 8 bits as of 16.
+  const double kOfHalves = c->operands[0].bytes / 2.0;
+  const double products =
+      (double)s->rows[0] * (double)s->rows[1] * (double)s->depth * kOfHalves / device->matrix_fmas_per_clock;
+  const double waiting = waits * device->load_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
+  return fmax(products, fmax(issue + waiting, kLine * lines)) +
          device->barrier_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
 }
 
-static double gpu_copy_instructions(const struct apl_tile_shape* tile, int has_mainloop) {
+static double gpu_copy_instructions(const struct apl_tile_shape* tile, int conditions, int has_mainloop) {
   const double elements = (double)tile->rows * (double)tile->depth;
-  if (!has_mainloop) return elements * 12;  // an index, a guard, a load and a store each
+  if (!has_mainloop) return elements * (12 + 6 * conditions);  // an index, a guard, a load and a store each
+  if (conditions > 0) return elements * (12 + 6 * conditions);
   if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
   if (tile->copy == APL_COPY_DEPTH) return elements * 12;  // measured: a copy in four lines holds up the others
   return elements * 2;
@@ -138,6 +156,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     passes = least = 0;
   } else if (s->has_mainloop) {
     for (int o = 0; o < c->operand_count; ++o) {
+      if (s->tiles[o].resident) continue;
       if (s->tiles[o].mn == APL_NO_MN_DIM) {
         ++loads, ++passes, ++least;
         continue;
@@ -156,18 +175,26 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // Products of f64 by matrix units: half as many instructions' time, and a fragment is loaded once for eight steps.
   const int of_doubles = s->has_mainloop && c->matrix && device->matrix_units && c->operands[0].bytes == 8;
   if (of_doubles) loads /= 4, passes /= 4, least /= 4;
+  // Of f32 by tf32 fragments are loaded for eight steps, too, two halves of each. Hand-written kernels do 60 to 70
+  // TFLOP/s by three products (4096^3 on an H200), 104 to 137 by one, where the cores do 46.
+  const double of_tf32 = s->tf32 == 3 ? 0.7 : 0.35;
+  if (s->tf32) loads /= 4, passes /= 4, least /= 4;
   double copy = 0, copy_passes = 0, copy_least = 0;  // a step of the tiles, all warps
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
+    if (tile->resident) continue;
     const double words = (double)tile->rows * (double)tile->depth * tile->bytes / 4;
     const double conflict = tile->copy == APL_COPY_DEPTH && s->has_mainloop ? transposed_passes(tile->rows, device) : 1;
-    copy += gpu_copy_instructions(tile, s->has_mainloop) / device->warp;
+    copy += gpu_copy_instructions(tile, c->operands[o].conditions, s->has_mainloop) / device->warp;
     // A copy of four lines takes as many passes, whatever the banks.
     copy_passes += words / device->shared_banks * fmax(conflict, tile->copy == APL_COPY_DEPTH ? 4 : 1);
     copy_least += words / device->shared_banks;
   }
-  const double fma = registers * (double)c->operations * (of_doubles ? 0.5 : 1) * device->schedulers * device->warp /
-                     device->fmas_per_clock;
+  const double fma = registers * (double)c->operations *
+                     (of_doubles ? 0.5
+                      : s->tf32  ? of_tf32
+                                 : 1) *
+                     device->schedulers * device->warp / device->fmas_per_clock;
   const double step_overhead = s->has_mainloop ? 60 : 30;
   const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
   const double put = registers * c->result_bytes / 4 / vector;

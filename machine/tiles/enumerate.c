@@ -31,7 +31,7 @@ static int forced_reg(const struct enumeration* w, int d) { return w->forced ? w
 
 static int alike(const struct apl_contraction* c, int d, int e) {
   for (int o = 0; o < c->operand_count; ++o)
-    if ((c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
+    if (!apl_is_resident(c, o) && (c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
   return 1;
 }
 
@@ -158,9 +158,9 @@ static int tile_is_free(const struct enumeration* w, const struct group* g) {
 // A tile that is mostly outside helps nobody; small ones must still make warps.
 static int far_too_large(int64_t rows, int64_t size) { return rows > 32 && rows >= 2 * power_above(size); }
 
-// Blocks of matrix units: 64 rows a warpgroup along M or N, 64 to 256 along the other, 64 bytes or more of depth.
+// Blocks of matrix units: 64 rows a warpgroup along M or N, 64 to 256 along the other, 32 to 128 bytes of depth.
 static int enumerate_matrix(struct enumeration* w) {
-  static const int kDepths[] = {64, 32, 16}, kStages[] = {4, 3, 2}, kColumns[] = {256, 128, 64};
+  static const int kLines[] = {128, 64, 32}, kStages[] = {4, 3, 2}, kColumns[] = {256, 128, 64};
   const struct apl_contraction* c = w->c;
   const struct group *n_group = &w->groups[w->n_group], *m_group = &w->groups[w->m_group];
   const int last = c->dim_count - 1, stages_free = !w->forced || w->forced->stages == 0;
@@ -179,9 +179,10 @@ static int enumerate_matrix(struct enumeration* w) {
         set_group(w, n_group, n_tile, n_rows / n_tile, 1);
         set_group(w, m_group, m_tile, m_rows / m_tile, 1);
         for (int depth = 0; depth < (depth_free ? 3 : 1); ++depth) {
-          if (depth_free) w->plan.tile[last] = kDepths[depth];
+          const int steps = kLines[depth] / c->operands[0].bytes;
+          if (depth_free) w->plan.tile[last] = steps;
           // A tile that is mostly pad helps only where it is the smallest.
-          if (depth_free && depth < 2 && kDepths[depth] >= 2 * power_above(c->dims[last].size)) continue;
+          if (depth_free && depth < 2 && steps >= 2 * power_above(c->dims[last].size)) continue;
           for (int stages = 0; stages < (stages_free ? 3 : 1); ++stages) {
             if (stages_free) w->plan.stages = kStages[stages];
             const int stop = w->visit(&w->plan, w->context);
@@ -203,7 +204,7 @@ static int enumerate_mn(struct enumeration* w) {
   const int regs_free = n_group->lead >= 0 && n_group->lead_reg_free && m_group->lead >= 0 && m_group->lead_reg_free;
   const int64_t least = apl_times(n_group->tile, m_group->tile);
   const int any_forced = !n_free || !m_free || !regs_free;
-  if (w->c->matrix && w->c->operands[0].bytes == 2 && w->device->matrix_units && !any_forced && w->device->warp == 32) {
+  if (apl_has_matrix_tiles(w->c) && w->device->matrix_units && !any_forced && w->device->warp == 32) {
     const int stop = enumerate_matrix(w);
     if (stop) return stop;
   }

@@ -34,7 +34,11 @@ struct apl_plan_dim {
 };
 
 struct apl_plan_operand {
-  int32_t bytes;                   // an element
+  int32_t bytes;       // an element
+  int32_t conditions;  // under which an element is read
+  // Numbers that differ from row to row of M, and of N: what conditions ask for; of operands that no step changes
+  // positions, too.
+  int32_t row_numbers[2];
   int64_t strides[APL_PLAN_DIMS];  // in elements, one a dim; 0: it does not vary along it
 };
 
@@ -45,7 +49,7 @@ struct apl_contraction {
   int32_t accumulator_bytes;            // of one point's accumulators
   int32_t epilogue_arrays;              // that the epilogue reads
   int32_t general;                      // not the mainloop, even where there are M and N dims
-  int32_t matrix;                       // sums of products that matrix units know: of 16-bit floats, of f64
+  int32_t matrix;                       // products of matrix units that make one of these; 0: it is none for them
   int32_t copies;                       // operands that kernels before transpose,
   int64_t copied_bytes;                 // and what these write
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate

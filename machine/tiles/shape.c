@@ -77,9 +77,14 @@ static int64_t rows_together(const struct apl_contraction* c) {
   return apl_least(apl_most(16 / apl_most(widest, 1), 1), 4);
 }
 
-// Matrix units multiply 64 rows of one operand, 16 for each of four warps, by up to 256 of the other; their sums lie as
-// those of PTX's wgmma, which are those of mma.m16n8 side by side. Tiles lie in lines of 32, 64 or 128 bytes.
+// Matrix units multiply 64 rows of one operand, 16 for each of four warps, by up to 256 of the other, of elements of 16
+// or of 8 bits; their sums lie as those of PTX's wgmma, which are those of mma.m16n8 side by side. Tiles lie in lines
+// of 32, 64 or 128 bytes.
 enum { kMatrixWarps = 4, kMatrixRows = 64, kMatrixColumns = 64, kMostMatrixColumns = 256 };
+
+int apl_has_matrix_tiles(const struct apl_contraction* c) {
+  return c->matrix && c->operand_count == 2 && c->operands[0].bytes <= 2;
+}
 
 int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_dim) {
   const struct apl_mn_dim* dims[2] = {m_dim, n_dim};
@@ -95,10 +100,8 @@ int apl_matrix_rows(const struct apl_mn_dim* m_dim, const struct apl_mn_dim* n_d
 // The same for a block of so many threads. 0: it is not theirs.
 static int matrix_share(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp, int64_t threads,
                         struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
-  const int64_t depth = plan->tile[c->dim_count - 1];
-  if (!c->matrix || c->operand_count != 2 || c->operands[0].bytes != 2 || warp != 32 ||
-      (depth != 16 && depth != 32 && depth != 64))
-    return 0;
+  const int64_t line = (int64_t)plan->tile[c->dim_count - 1] * c->operands[0].bytes;
+  if (!apl_has_matrix_tiles(c) || warp != 32 || (line != 32 && line != 64 && line != 128)) return 0;
   int of[2] = {-1, -1};
   for (int o = 0; o < 2; ++o)
     for (int d = 0; d < c->space_rank; ++d)
@@ -117,6 +120,32 @@ static int matrix_share(const struct apl_contraction* c, const struct apl_plan* 
   return 0;
 }
 
+int apl_tf32_products(const struct apl_contraction* c) {
+  return c->operand_count == 2 && c->operands[0].bytes == 4 ? c->matrix : 0;
+}
+
+// Products of f32 by tf32 take tiles as the cores have them: of a warp's lanes eight lie along N, whose threads have
+// four neighbours at a time, and four along M, with eight. Fewest rows are loaded for a step; those of N come twice.
+static int tf32_share(const struct apl_contraction* c, int64_t warp, int64_t threads, int64_t registers,
+                      struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
+  enum { kMLanes = 4, kMRows = 8, kNLanes = 8, kNRows = 4 };
+  int64_t best = 0;
+  if (apl_tf32_products(c) == 0 || warp != kMLanes * kNLanes || threads % warp != 0) return 0;
+  for (int64_t each = kNRows; each * kMRows <= registers; each *= 2) {
+    const int64_t other = registers / each;
+    if (each * other != registers || (other & (other - 1)) != 0 || n_dim->extent % (kNLanes * each) != 0 ||
+        m_dim->extent % (kMLanes * other) != 0 || (best != 0 && best <= 2 * each + other))
+      continue;
+    best = 2 * each + other;
+    *m_dim = (struct apl_mn_dim){.extent = m_dim->extent, .lanes = kMLanes, .each = other, .vector = kMRows};
+    *n_dim = (struct apl_mn_dim){.extent = n_dim->extent, .lanes = kNLanes, .each = each, .vector = kNRows};
+  }
+  if (best == 0) return 0;
+  m_dim->warps = m_dim->extent / (kMLanes * m_dim->each);
+  n_dim->warps = n_dim->extent / (kNLanes * n_dim->each);
+  return 1;
+}
+
 int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* plan, int64_t warp, int matrix_units,
                       struct apl_mn_dim* m_dim, struct apl_mn_dim* n_dim) {
   int64_t threads = 1, registers = 1;
@@ -130,7 +159,9 @@ int apl_plan_mainloop(const struct apl_contraction* c, const struct apl_plan* pl
     if (apl_mn_of(c, d) == 0) m_dim->extent = apl_times(m_dim->extent, extent);
     if (apl_mn_of(c, d) == 1) n_dim->extent = apl_times(n_dim->extent, extent);
   }
-  if (matrix_units && matrix_share(c, plan, warp, threads, m_dim, n_dim)) return 1;
+  if (matrix_units &&
+      (matrix_share(c, plan, warp, threads, m_dim, n_dim) || tf32_share(c, warp, threads, registers, m_dim, n_dim)))
+    return 1;
   return m_dim->extent > 1 && n_dim->extent > 1 &&
          apl_mn_share(warp, threads, registers, rows_together(c), m_dim, n_dim);
 }
@@ -141,12 +172,15 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
     if (apl_mn_of(c, d) >= 0) inner[apl_mn_of(c, d)] = d;
   // Of M the one along which its operand is contiguous comes last (ir/schedule.h).
   for (int o = 0; o < c->operand_count; ++o)
-    for (int d = 0; d < c->space_rank; ++d)
+    for (int d = 0; d < c->space_rank && !apl_is_resident(c, o); ++d)
       if (apl_mn_of(c, d) == 0 && c->operands[o].strides[d] == 1 && c->dims[d].size > 1) inner[0] = d;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_plan_operand* operand = &c->operands[o];
     struct apl_tile_shape* tile = &shape->tiles[o];
     tile->bytes = operand->bytes;
+    tile->resident = apl_is_resident(c, o);
+    for (int d = 0; d < c->space_rank; ++d)
+      if (apl_mn_of(c, d) >= 0 && operand->strides[d] != 0) tile->along[apl_mn_of(c, d)] = 1;
     tile->rows = tile->depth = tile->registers = 1;
     int unit_space = 0, unit_depth = 0;
     for (int d = 0; d < c->dim_count; ++d) {
@@ -159,7 +193,9 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
       if (operand->strides[d] == 1 && extent > 1) *(d < c->space_rank ? &unit_space : &unit_depth) = 1;
     }
     tile->mn = APL_NO_MN_DIM;
-    if (shape->has_mn_dims) {
+    if (shape->has_mn_dims && tile->resident) {
+      tile->copy = APL_COPY_ROWS;
+    } else if (shape->has_mn_dims) {
       for (int d = 0; d < c->space_rank; ++d)
         if (apl_mn_of(c, d) >= 0 && operand->strides[d] != 0) tile->mn = apl_mn_of(c, d);
       const int last = c->dim_count - 1;
@@ -184,6 +220,8 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   int64_t bytes = 0, tables[2] = {1, 1};
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
+    for (int s = 0; s < 2; ++s) tables[s] += c->operands[o].row_numbers[s];
+    if (tile->resident) continue;
     bytes += apl_up(apl_times(apl_times(tile->rows, tile->depth), stages * tile->bytes), 16) * 16;
     if (tile->mn != APL_NO_MN_DIM) ++tables[tile->mn];
   }
@@ -222,24 +260,34 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     kFewCopies = 16,
     kCopies = 2,
     kRows = 3,
+    kOneProduct = 28,
+    kThreeProducts = 32,
     kEpilogue = 8,
-    kEpilogueArray = 14
+    kEpilogueArray = 14,
+    kCondition = 6
   };
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
-    const int64_t each =
-        shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
+    int64_t each = shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
+    if (shape->has_mainloop && tile->resident)
+      each = (tile->along[0] ? shape->mn_dims[0].each : 1) * (tile->along[1] ? shape->mn_dims[1].each : 1);
+    spread = apl_most(spread, (int64_t)kCondition * c->operands[o].conditions);
     fragments += shape->matrix ? 0 : each * apl_up(tile->bytes, 4);
+    // Of tf32 the parts of both halves of eight steps: all of M's rows, four of N's.
+    if (shape->tf32) fragments += tile->mn == 0 ? (shape->tf32 == 3 ? each : 0) : (shape->tf32 == 3 ? 16 : 8) - each;
     // Copies are unrolled, and many of them keep many addresses; more so where a thread changes rows between them.
-    const int64_t copies = shape->has_mainloop ? tile->rows * tile->depth / shape->threads : 0;
+    const int64_t copies = shape->has_mainloop && !tile->resident ? tile->rows * tile->depth / shape->threads : 0;
     const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
     if (!shape->matrix)
       spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
+  // One product of tf32 with 128 accumulators takes 233 registers, three with 64 take 195, and with 128 spill some
+  // bytes.
+  if (shape->tf32) fragments += shape->tf32 == 3 ? kThreeProducts : kOneProduct;
   // What the epilogue reads is loaded ahead, with an address for each row.
-  const int64_t after =
-      shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + kEpilogueArray * c->epilogue_arrays : 0;
+  const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
+  const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
   shape->needed_registers = accumulators + fragments + after +
                             (shape->has_mainloop ? kOtherRegisters + accumulators / 8 + spread : kOtherRegisters / 2);
   shape->thread_registers = apl_most(shape->needed_registers, shape->has_mainloop ? kFewest : 0);
@@ -258,9 +306,17 @@ static int share_block(const struct apl_contraction* c, const struct apl_plan* p
   if (device->matrix_units && c->matrix) {
     for (int s = 0; s < 2; ++s) shape->mn_dims[s] = (struct apl_mn_dim){.extent = shape->rows[s]};
     shape->matrix = matrix_share(c, plan, device->warp, shape->threads, &shape->mn_dims[0], &shape->mn_dims[1]);
+    // Tiles of 8 bits lie by depth, whatever their source does.
     for (int o = 0; shape->matrix && o < c->operand_count; ++o)
-      if (depth_vectors_fit(c, o)) shape->tiles[o].copy = APL_COPY_VECTORS;
+      if (depth_vectors_fit(c, o))
+        shape->tiles[o].copy = APL_COPY_VECTORS;
+      else if (c->operands[o].bytes == 1 && shape->tiles[o].copy == APL_COPY_VECTORS)
+        shape->tiles[o].copy = APL_COPY_ROWS;
     if (shape->matrix) return 1;
+    shape->tf32 = tf32_share(c, device->warp, shape->threads, shape->registers, &shape->mn_dims[0], &shape->mn_dims[1])
+                      ? apl_tf32_products(c)
+                      : 0;
+    if (shape->tf32) return 1;
   }
   const int alike = known->filled == 2 && known->threads == shape->threads && known->registers == shape->registers &&
                     known->mn_dims[0].extent == shape->rows[0] && known->mn_dims[1].extent == shape->rows[1];

@@ -14,11 +14,14 @@ struct apl_tile_shape {
   int64_t registers;    // rows of one thread, in a general kernel
   int32_t bytes;        // an element
   int32_t mn;           // 0 slow, 1 fast, or none
+  int32_t resident;     // no step changes it: in the mainloop it is in registers,
+  int32_t along[2];     // of M's rows, of N's, or of both
   enum apl_tile_copy copy;
 };
 
 struct apl_plan_shape {
   int has_mn_dims, has_mainloop, matrix;  // matrix: whole steps are products of matrix units
+  int tf32;                               // products of tf32 by matrix units that make one of f32, or 0
   int64_t threads, registers, depth;      // depth: of all contracted dims' tiles together
   int64_t blocks, points;                 // points of the result
   int64_t rows[2], rows_size[2];          // of a block and of the result, by M and N; without them all in [1]
@@ -52,6 +55,16 @@ static inline int apl_is_free(const struct apl_contraction* c, int d) {
 static inline int apl_mn_of(const struct apl_contraction* c, int d) {
   return c->dims[d].kind == APL_DIM_M ? 0 : c->dims[d].kind == APL_DIM_N ? 1 : -1;
 }
+// Whether no step of the reduction changes the operand.
+static inline int apl_is_resident(const struct apl_contraction* c, int o) {
+  for (int d = c->space_rank; d < c->dim_count; ++d)
+    if (c->operands[o].strides[d] != 0) return 0;
+  return 1;
+}
+// Whether products are those of matrix units with tiles of their own, which are of 16 or of 8 bits.
+APL_PLAN_API int apl_has_matrix_tiles(const struct apl_contraction* c);
+// How many products of tf32 make one, where it is of f32; or 0.
+APL_PLAN_API int apl_tf32_products(const struct apl_contraction* c);
 static inline int64_t apl_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t apl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t apl_most(int64_t a, int64_t b) { return a > b ? a : b; }

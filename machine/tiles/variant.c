@@ -56,11 +56,11 @@ double apl_join_estimate(const struct apl_contraction* c, int64_t splits, const 
   return fmax(reads, chain * waves / clock) + device->launch_us * 1e-6;
 }
 
-// Tiles through shared memory: all is read and written once.
+// Tiles through shared memory: all is read and written once, bytes as fast as pairs of them at most.
 double apl_copies_estimate(const struct apl_contraction* c, const struct apl_device* device) {
   const double kShareOfBandwidth = 0.75;
-  return c->copies * device->launch_us * 1e-6 +
-         2 * (double)c->copied_bytes / (device->memory_gbs * 1e9 * kShareOfBandwidth);
+  const double bytes = (double)c->copied_bytes * (c->operands[0].bytes == 1 ? 2 : 1);
+  return c->copies * device->launch_us * 1e-6 + 2 * bytes / (device->memory_gbs * 1e9 * kShareOfBandwidth);
 }
 
 // How many lines of a warp's elements a load touches, with lanes along the innermost space dims.

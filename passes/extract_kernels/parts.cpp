@@ -4,8 +4,9 @@
 // them. The rest is sequential *work*; neighbouring work is one part.
 //
 // Stays in one thread: what has a shape that depends on the map's index; operations over at most kSmall elements; a
-// contraction's reduction, which tile-contraction wants so; a loop that updates in place, since on the host it would
-// copy all its arrays every time round.
+// contraction's reduction, which tile-contraction wants so; a reduction over a window of at most kWindow elements, as
+// neighbouring threads read nearly the same ones; a loop that updates in place, since on the host it would copy all its
+// arrays every time round.
 #include "passes/extract_kernels/parts.h"
 
 #include <algorithm>
@@ -23,6 +24,7 @@ namespace apl {
 namespace {
 
 constexpr std::int64_t kSmall = 32;      // elements that one thread goes through
+constexpr std::int64_t kWindow = 1024;   // the same, where windows of neighbouring threads overlap
 constexpr std::size_t kMaxFreeCost = 8;  // operations done again rather than kept
 
 using Locals = std::set<Value>;
@@ -39,9 +41,27 @@ bool regular(const std::vector<Value>& pattern, const Locals& locals, const Valu
   return std::ranges::all_of(pattern, [&](Value v) { return regular(values.type(v).shape, locals); });
 }
 
-bool small(const std::vector<Poly>& widths) {
+bool small(const std::vector<Poly>& widths, std::int64_t most = kSmall) {
   const std::optional<std::int64_t> size = product(widths).constant();
-  return size && *size <= kSmall;
+  return size && *size <= most;
+}
+
+// Whether a reduction in a map reads windows that overlap, as xs[i + k] for indices i of the map and k of the
+// reduction.
+bool reads_windows(const Screma& reduction, const Screma& map) {
+  const auto coefficient = [](const Poly& p, const std::vector<Value>& indices) {
+    std::optional<Poly> found;
+    for (const Value index : indices)
+      if (const auto linear = p.linear_in(index); linear && !linear->coefficient.is_zero()) found = linear->coefficient;
+    return found;
+  };
+  return std::ranges::any_of(reduction.map.body->stms, [&](const Stm& stm) {
+    const Index* read = get_if<Index>(stm);
+    return read != nullptr && std::ranges::any_of(read->dims, [&](const DimIndex& dim) {
+             const std::optional<Poly> along = coefficient(dim.start, reduction.indices);
+             return along && along == coefficient(dim.start, map.indices);
+           });
+  });
 }
 
 bool is_sequential(const Stm& stm) {
@@ -167,6 +187,7 @@ bool Parts::is_parallel(const Stm& stm) {
   if (const Screma* screma = get_if<Screma>(stm)) {
     if (!regular(screma->widths, locals_) || small(screma->widths)) return false;
     if (screma->reduces.empty() || scans_scalars(*screma, values_)) return true;
+    if (small(screma->widths, kWindow) && reads_windows(*screma, map_)) return false;
     return reduces_scalars(*screma, values_) && !contracts(stm);
   }
   if (const Scatter* scatter = get_if<Scatter>(stm)) {

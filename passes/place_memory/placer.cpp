@@ -129,7 +129,11 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     bind_like(stm.pattern.front(), copy->target);
     CopyTile placed = *copy;
-    if (const auto dense = tiled_.find(copy->source); dense != tiled_.end()) placed.source = dense->second;
+    const auto densely = [&](Value& source) {
+      if (const auto dense = tiled_.find(source); dense != tiled_.end()) source = dense->second;
+    };
+    densely(placed.source);
+    for (TileGather& gather : placed.gathers) densely(gather.positions);
     Stm made = stm;
     made.op = std::move(placed);
     out.push_back(std::move(made));
@@ -192,6 +196,11 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
       dims.insert(dims.end(), row.dims().begin(), row.dims().end());
       Value block = allocate(Space::thread, bytes_of(type, row.element_count()), result_.values.name(array), out);
       bind(array, block, Lmad(0, std::move(dims)));
+      private_to_.insert_or_assign(block, op.space);
+    } else if (inner == Level::inblock && op.results[k].kind == KernelResult::Kind::returns) {
+      if (op.space.empty()) return fail(stm, "an array of a block that no thread makes");
+      const Value block = allocate(Space::shared, bytes_of(type, product(type.shape)), result_.values.name(array), out);
+      bind(array, block, shared_layout(type, op.space.size()));
     } else if (level == Level::host) {
       Value block = allocate(Space::global, bytes_of(type, product(type.shape)), result_.values.name(array), out);
       bind(array, block, kernel_layout(type, op.space.size(), stm));
@@ -234,11 +243,14 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
 void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
   for_each_stm(body, [&](const Stm& stm) {
     const CopyTile* copy = get_if<CopyTile>(stm);
-    if (copy == nullptr || tiled_.contains(copy->source)) return;
-    const MemoryBinding* lies = binding(copy->source);
-    if (lies == nullptr) return;
-    if (lies->layout.strides() != Lmad::row_major(result_.type(copy->source).shape).strides())
-      tiled_.emplace(copy->source, copied(copy->source, Level::host, out));
+    if (copy == nullptr) return;
+    std::vector<Value> sources{copy->source};
+    for (const TileGather& gather : copy->gathers) sources.push_back(gather.positions);
+    for (Value source : sources) {
+      const MemoryBinding* lies = tiled_.contains(source) ? nullptr : binding(source);
+      if (lies != nullptr && lies->layout.strides() != Lmad::row_major(result_.type(source).shape).strides())
+        tiled_.emplace(source, copied(source, Level::host, out));
+    }
   });
 }
 
@@ -295,23 +307,6 @@ void Placer::scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& ou
         .pattern = {stm.pattern[k]}, .op = Index{made.pattern[k], {DimIndex::fix(Poly(0))}}, .location = stm.location};
     statement(element, Level::host, out);
   }
-}
-
-// Tile loops: merge parameters live where they start; the body must leave each in the same block.
-void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
-  for (std::size_t k = 0; k < op.params.size(); ++k) {
-    if (!result_.type(op.params[k]).is_array()) continue;
-    bind_like(op.params[k], op.initial[k].value());
-    bind_like(stm.pattern[k], op.initial[k].value());
-  }
-  Loop placed = op;
-  placed.body = body(*op.body, level);
-  if (error_) return;
-  for (std::size_t k = 0; k < op.params.size(); ++k)
-    if (result_.type(op.params[k]).is_array() && !(*binding(op.body->results[k].value()) == *binding(op.params[k])))
-      return fail(stm, fmt::format("a loop that changes where the array `{}` lies", result_.values.name(op.params[k])));
-  stm.op = std::move(placed);
-  out.push_back(std::move(stm));
 }
 
 // Whether the loop's array may lie where `initial` does: in a block of this body and exactly as large, of whose arrays

@@ -27,6 +27,8 @@ class Placer {
   void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
   void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
+  void move_private(Value from, Value to, std::vector<Stm>& out);
+  static Lmad shared_layout(const Type& type, std::size_t space);
   void branch(Stm stm, Level level, std::vector<Stm>& out);
   void screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out);
   void scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out);
@@ -75,6 +77,7 @@ class Placer {
   Function result_;
   std::optional<Diagnostic> error_;
   std::unordered_map<Value, Value> tiled_;     // row-major copies of arrays that this kernel takes tiles of
+  std::unordered_map<Value, std::vector<SegDim>> private_to_;  // by block: the threads that have a copy each
   std::unordered_map<Value, int> reads_left_;  // how often the source names a value in what is not placed yet
   std::unordered_map<Value, std::vector<Value>> bound_to_;  // by block; arrays that were moved since stay
 };

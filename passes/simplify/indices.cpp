@@ -39,7 +39,8 @@ Fired Simplifier::index(Stm& stm, const Index& op) {
     result.dims.pop_back();
   }
   if (result.dims.empty()) return use(stm, op.array);
-  if (result.checked && in_bounds(array, result.dims)) result.checked = false;
+  if (result.checked && (in_bounds(array, result.dims) || in_bounds_either_way(array, result.dims)))
+    result.checked = false;
   if (result.dims.size() != op.dims.size() || result.checked != op.checked) {
     stm.op = std::move(result);
     return Fired::again;

@@ -1,6 +1,7 @@
 // Scalar operations: constants folded by evaluate(), and identities that are exact for the type.
 //   mul(2i32, x) => mul(x, 2i32)
 //   add(x, 0i32) => x        mul(x, 1.0f32) => x        add(x, -0.0f32) => x        lt(i, n) => true for an index
+//   mod(i - 1, n) => if i - 1 < 0 then i - 1 + n else i - 1, for an index i below n
 // Not done, since it would change results: x*0 and x-x on floats (NaN, inf), x + 0.0 (-0.0), any reassociation.
 #include <limits>
 
@@ -118,9 +119,24 @@ Fired Simplifier::binary(Stm& stm, const Binary& op) {
     const std::optional<Poly> size = as_size(stm);
     if (size) {
       if (const std::optional<Operand> known = as_operand(*size)) return use(stm, *known);
+    } else if (op.op == BinaryOp::mod) {
+      return wrapped_index(stm, op);
     }
   }
   return Fired::none;
+}
+
+// A neighbour's index that is at most one period outside needs no division.
+Fired Simplifier::wrapped_index(Stm& stm, const Binary& op) {
+  const Poly x = rewrite(as_poly(op.x)), period = rewrite(as_poly(op.y));
+  if (!size_like(x) || !size_like(period) || !non_negative(period - 1)) return Fired::none;
+  const bool below = less(x, period) && non_negative(x + period);
+  if (!below && !(non_negative(x) && less(x, 2 * period))) return Fired::none;
+  const Operand wraps = below ? emit(stm, "wraps", Compare{CompareOp::lt, op.x, i64_constant(0)})
+                              : emit(stm, "wraps", Compare{CompareOp::le, op.y, op.x});
+  const Operand wrapped = emit(stm, name_of(stm), SizeExpr{below ? x + period : x - period});
+  stm.op = If{wraps, make_body({}, {wrapped}), make_body({}, {op.x})};
+  return Fired::again;
 }
 
 Fired Simplifier::compare(Stm& stm, const Compare& op) {

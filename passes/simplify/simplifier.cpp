@@ -36,13 +36,7 @@ BodyPtr Simplifier::body(const BodyPtr& body, bool reduction_operator) {
     changed_ = changed_ || results.back() != result;
   }
   const bool changed_here = changed_;
-  for (; learned_.size() > learned; learned_.pop_back()) {
-    auto& [value, before] = learned_.back();
-    if (before.low.empty() && before.high.empty())
-      bounds_.erase(value);
-    else
-      bounds_[value] = std::move(before);
-  }
+  forget(learned);
   out_ = outer;
   in_operator_ = was_operator;
   changed_ = changed_before || changed_here;
@@ -164,37 +158,53 @@ Operand Simplifier::emit(const Stm& at, std::string name, Op op) {
 
 void Simplifier::nested_bodies(Stm& stm) {
   const auto rewrite_binders = [&] { for_each_binder(stm.op, [&](Value v) { rewrite_type(v); }); };
-  const auto enter = [&](const BodyPtr& inner, bool hoists) {
+  // Of a body that runs for each index below these bounds, none of which is 0 then. What is hoisted runs anyway.
+  const auto enter = [&](const BodyPtr& inner, const std::vector<Poly>& bounds) {
+    const std::size_t learned = learned_.size();
+    for (const Poly& bound : bounds)
+      if (const auto symbol = bound.symbol()) know_size(*symbol, 1);
     BodyPtr result = body(inner);
-    if (!hoists) return result;
+    forget(learned);
     Body kept = *result;
     hoist(stm.op, kept);
     return kept.stms.size() == result->stms.size() ? result : make_body(std::move(kept.stms), std::move(kept.results));
   };
-  if (is_branch(stm.op)) {
-    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return enter(inner, false); });
+  if (If* branch = std::get_if<If>(&stm.op)) {
+    const std::size_t learned = learned_.size();
+    for (const bool holds : {true, false}) {
+      BodyPtr& inner = holds ? branch->then_body : branch->else_body;
+      know_condition(branch->condition, holds);
+      inner = body(inner);
+      forget(learned);
+    }
+  } else if (is_branch(stm.op)) {
+    stm.op = map_bodies(stm.op, [&](const BodyPtr& inner) { return body(inner); });
   } else if (Loop* loop = std::get_if<Loop>(&stm.op)) {
     rewrite_binders();
     if (loop->index) know_index(loop->index, loop->bound);
-    loop->body = enter(loop->body, true);
+    loop->body = enter(loop->body, loop->index ? std::vector<Poly>{loop->bound} : std::vector<Poly>{});
   } else if (Screma* screma = std::get_if<Screma>(&stm.op)) {
     rewrite_binders();
     for (std::size_t k = 0; k < screma->indices.size(); ++k) know_index(screma->indices[k], screma->widths[k]);
     ++parallel_depth_;
-    screma->map.body = enter(screma->map.body, true);
+    screma->map.body = enter(screma->map.body, screma->widths);
     for (ReduceOp& reduce : screma->reduces) reduce.op.body = body(reduce.op.body, true);
     --parallel_depth_;
   } else if (Scatter* scatter = std::get_if<Scatter>(&stm.op)) {
     rewrite_binders();
     for (std::size_t k = 0; k < scatter->indices.size(); ++k) know_index(scatter->indices[k], scatter->widths[k]);
     ++parallel_depth_;
-    scatter->map.body = enter(scatter->map.body, true);
+    scatter->map.body = enter(scatter->map.body, scatter->widths);
     if (scatter->op) scatter->op->op.body = body(scatter->op->op.body, true);
     --parallel_depth_;
   } else if (SegOp* kernel = std::get_if<SegOp>(&stm.op)) {
-    for (const SegDim& dim : kernel->space) know_index(dim.index, dim.bound);
+    std::vector<Poly> bounds;
+    for (const SegDim& dim : kernel->space) {
+      know_index(dim.index, dim.bound);
+      bounds.push_back(dim.bound);
+    }
     ++parallel_depth_;
-    kernel->body = enter(kernel->body, true);
+    kernel->body = enter(kernel->body, bounds);
     --parallel_depth_;
   } else if (TileContract* tile = std::get_if<TileContract>(&stm.op)) {
     rewrite_binders();
@@ -207,9 +217,11 @@ void Simplifier::nested_bodies(Stm& stm) {
 
 // Remembers what later rules look through.
 void Simplifier::define(const Stm& stm) {
-  if (const Assert* check = get_if<Assert>(stm)) know_checked(check->condition);
+  if (const Assert* check = get_if<Assert>(stm)) know_condition(check->condition, true);
   if (stm.pattern.size() != 1 || places(stm)) return;
   const Value value = stm.pattern.front();
+  if (const If* branch = get_if<If>(stm); branch != nullptr && values().type(value).is_scalar())
+    branches_.insert_or_assign(value, *branch);
   // What relies on a check must not be looked through: its user could then move before the check.
   if (!has_bodies(stm.op) && stm.certificates.empty()) definitions_.insert_or_assign(value, stm.op);
   if (std::optional<Poly> size = as_size(stm)) {

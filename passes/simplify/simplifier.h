@@ -66,6 +66,7 @@ class Simplifier {
   bool non_negative(const Poly& p) const;
   bool less(const Poly& a, const Poly& b) const;
   bool in_bounds(const Type& array, const std::vector<DimIndex>& dims) const;
+  bool in_bounds_either_way(const Type& array, const std::vector<DimIndex>& dims);
   bool size_like(const Poly& p) const;  // all its symbols are known to be bounded: sizes and indices
   std::optional<Poly::Division> parts_of_flat(const Poly& x, const Poly& y) const;
   static std::pair<std::int64_t, std::int64_t> range_of(ScalarType type);
@@ -74,12 +75,16 @@ class Simplifier {
   void know_index(Value index, const Poly& bound);
   void know_size(Value size, std::int64_t at_least);
   void know_shape(const Type& type);
-  void know_checked(const Operand& condition);
+  void know_condition(const Operand& condition, bool holds);
+  void know_compared(const Compare& compare, bool holds);
+  void know_non_negative(const Poly& p);
+  void forget(std::size_t learned);                   // what was learned since there were so many facts
   std::optional<Poly> as_size(const Stm& stm) const;  // what an i64 statement computes
 
   // ---- rules (scalars.cpp, indices.cpp, views.cpp, branches.cpp, soacs.cpp)
   Fired unary(Stm& stm, const Unary& op);
   Fired binary(Stm& stm, const Binary& op);
+  Fired wrapped_index(Stm& stm, const Binary& op);
   Fired compare(Stm& stm, const Compare& op);
   Fired convert(Stm& stm, const Convert& op);
   Fired size(Stm& stm, const SizeExpr& op);
@@ -127,6 +132,7 @@ class Simplifier {
   Substitution replaced_;
   std::unordered_map<Value, Poly> sizes_;  // i64 values that are polynomials over others
   std::unordered_map<Value, Op> definitions_;
+  std::unordered_map<Value, If> branches_;  // scalars that are one of two
   struct Bounds {
     std::vector<Poly> low, high;
   };

@@ -143,24 +143,73 @@ void Simplifier::know_shape(const Type& type) {
   }
 }
 
-// What follows from a check that has passed: a bound of the symbol that came last.
-void Simplifier::know_checked(const Operand& condition) {
-  const Compare* compare = definition<Compare>(condition);
-  if (compare == nullptr || (compare->op != CompareOp::le && compare->op != CompareOp::lt)) return;
-  if (values().type(compare->x).element != ScalarType::i64) return;
-  const Poly holds =
-      rewrite(as_poly(compare->y)) - rewrite(as_poly(compare->x)) - (compare->op == CompareOp::lt ? 1 : 0);
+// What follows from a condition, as that of a check that has passed or of a branch that is taken. The second part of a
+// conjunction may be the result of a branch, as it is computed only where the first part holds.
+void Simplifier::know_condition(const Operand& condition, bool holds) {
+  const auto is = [](const Operand& x, bool value) { return x == Operand(Scalar::boolean(value)); };
+  if (const auto* negated = definition<Unary>(condition)) {
+    if (negated->op == UnaryOp::complement) know_condition(negated->x, !holds);
+  } else if (const auto* both = definition<Binary>(condition)) {
+    if (both->op != (holds ? BinaryOp::conj : BinaryOp::disj)) return;
+    know_condition(both->x, holds);
+    know_condition(both->y, holds);
+  } else if (const auto* compare = definition<Compare>(condition)) {
+    know_compared(*compare, holds);
+  } else if (const auto found = condition.is_value() ? branches_.find(condition.value()) : branches_.end();
+             found != branches_.end()) {
+    const If branch = found->second;
+    const Operand yes = rewrite(branch.then_body->results[0]), no = rewrite(branch.else_body->results[0]);
+    // Which way gave the condition is known if the other one gives its opposite.
+    if (!is(yes, !holds) && !is(no, !holds)) return;
+    const bool taken = is(no, !holds);
+    know_condition(branch.condition, taken);
+    know_condition(taken ? yes : no, holds);
+  }
+}
+
+void Simplifier::know_compared(const Compare& compare, bool holds) {
+  if (values().type(compare.x).element != ScalarType::i64) return;
+  const Poly over = rewrite(as_poly(compare.y)) - rewrite(as_poly(compare.x));
+  switch (compare.op) {
+    case CompareOp::lt: return know_non_negative(holds ? over - 1 : -over);
+    case CompareOp::le: return know_non_negative(holds ? over : -over - 1);
+    case CompareOp::eq:
+    case CompareOp::ne:
+      if (holds == (compare.op == CompareOp::eq)) {
+        know_non_negative(over);
+        know_non_negative(-over);
+      } else if (size_like(over) && non_negative(over)) {  // an end of a range that is left out
+        know_non_negative(over - 1);
+      } else if (size_like(over) && non_negative(-over)) {
+        know_non_negative(-over - 1);
+      }
+      return;
+  }
+}
+
+// A bound of the symbol that came last.
+void Simplifier::know_non_negative(const Poly& p) {
   Value last;
-  holds.for_each_symbol([&](Value v) { last = !last || last < v ? v : last; });
+  p.for_each_symbol([&](Value v) { last = !last || last < v ? v : last; });
   // Else the difference may have wrapped.
-  if (!last || (holds != Poly(last) && !size_like(holds))) return;
-  const std::optional<Poly::Linear> linear = holds.linear_in(last);
+  if (!last || (p != Poly(last) && !size_like(p))) return;
+  const std::optional<Poly::Linear> linear = p.linear_in(last);
   const auto sign = linear ? linear->coefficient.constant() : std::nullopt;
   if (sign != 1 && sign != -1) return;
   if (sign == 1 && linear->rest.constant()) return know_size(last, -*linear->rest.constant());
   Bounds& bounds = bounds_[last];
   learned_.emplace_back(last, bounds);
   sign == 1 ? bounds.low.push_back(-linear->rest) : bounds.high.push_back(linear->rest);
+}
+
+void Simplifier::forget(std::size_t learned) {
+  for (; learned_.size() > learned; learned_.pop_back()) {
+    auto& [value, before] = learned_.back();
+    if (before.low.empty() && before.high.empty())
+      bounds_.erase(value);
+    else
+      bounds_[value] = std::move(before);
+  }
 }
 
 SizeFacts Simplifier::facts_for(const std::vector<const Poly*>& polys) const {
@@ -219,6 +268,28 @@ bool Simplifier::in_bounds(const Type& array, const std::vector<DimIndex>& dims)
     if (prove_non_negative(last, facts) != Proof::yes || prove_less(dim.start, size, facts) != Proof::yes) return false;
   }
   return true;
+}
+
+// The same where indices are one of two numbers, each in bounds where it is the one.
+bool Simplifier::in_bounds_either_way(const Type& array, const std::vector<DimIndex>& dims) {
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    const auto symbol = dims[k].is_slice() ? std::nullopt : dims[k].start.symbol();
+    const auto found = symbol ? branches_.find(*symbol) : branches_.end();
+    if (found == branches_.end()) continue;
+    const If branch = found->second;
+    bool inside = true;
+    for (const bool holds : {true, false}) {
+      const Operand& number = (holds ? branch.then_body : branch.else_body)->results[0];
+      std::vector<DimIndex> either = dims;
+      either[k] = DimIndex::fix(rewrite(as_poly(number)));
+      const std::size_t learned = learned_.size();
+      know_condition(branch.condition, holds);
+      inside = inside && in_bounds_either_way(array, either);
+      forget(learned);
+    }
+    return inside;
+  }
+  return in_bounds(array, dims);
 }
 
 }  // namespace apl

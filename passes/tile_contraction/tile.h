@@ -20,6 +20,7 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
 // With the reduction dim along which most operands are contiguous innermost, where the operator is commutative: copies
 // of tiles run along it.
 Contraction order_reductions(const Contraction& contraction);
+std::size_t innermost_reduction(const Contraction& contraction);
 // Where products of f16 or of bf16 are summed in their own type: each widened to f32, summed in that, and rounded once,
 // before the code after the reduction. Nothing if it is another contraction.
 std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable& values);
@@ -56,8 +57,14 @@ DefaultTiles default_tiles(const Contraction& contraction, const ValueTable& val
 
 // Emits the get_size statements and gives the plan with its schedule: M and N are the first two sets of free dims,
 // innermost first, that the same operands vary along and no operand along both. `prefix` is "ENTRY." or "ENTRY.k2.".
+// `attributes` are the statement's.
 Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
-                   const std::map<std::string, std::int64_t>& given, Builder& host);
+                   const std::map<std::string, std::int64_t>& given, const std::vector<Attribute>& attributes,
+                   Builder& host);
+
+// Whether it can be packed for a micro-kernel: each operand belongs to one side, with a table for each of the numbers
+// that say where it is read and under which conditions.
+bool may_pack(const Schedule& schedule);
 
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host);
@@ -84,6 +91,16 @@ struct Block {
 // results.
 std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
 
+// Arrays of an operand as the positions that its elements are known by: none of an index, and those of indices.
+struct FlatOperand {
+  Value array;
+  std::vector<Value> positions;
+};
+FlatOperand flat_operand(const ContractionOperand& operand, Builder& host);
+// The element for these indices of the dims, in code that is done for a single one.
+Value read_element(const Contraction& contraction, const ContractionOperand& operand, const FlatOperand& from,
+                   const Substitution& indices, Builder& out);
+
 // A split reduction: the contraction of one part, which gives all reduced values, with the parts as the outermost dim;
 // and the kernel that makes the results of the parts'.
 Contraction split_part(const Contraction& contraction, const Poly& splits, ValueTable& values);
@@ -94,7 +111,8 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
 // Operands whose tiles cannot be copied in the order both of the array and of the results, as the schedule of the
 // contraction copies them; and the contraction with kernels before that bring them into the order of the results.
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule);
-Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which, Builder& host);
+Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
+                               const Schedule& schedule, Builder& host);
 
 // The LMAD of an operand's tile in shared memory where there are no M and N dims: axes as in memory, padded behind the
 // axis that the fastest thread index goes along unless that is innermost (T eqs 19-23, listing 6).

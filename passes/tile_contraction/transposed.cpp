@@ -8,6 +8,9 @@
 // dims lie together and become one (merge.cpp). What the copies cost is the model's to weigh (machine/tiles/variant.c):
 // a transposition reads and writes an operand once, where its tiles are copied as often as there are tiles of the other
 // one.
+//
+// Matrix units read operands of 8 bits along the depth alone: such a one becomes [batch][free..][depth..], with the
+// dim innermost along which the other operand is contiguous.
 #include <algorithm>
 
 #include "passes/tile_contraction/tile.h"
@@ -15,18 +18,34 @@
 namespace apl::tile {
 namespace {
 
-// Whether copies of its tiles cannot follow both the operand and the result. Matrix units of 16-bit numbers read rows
-// along the depth as they are.
-bool wants_transposition(const Contraction& contraction, const ContractionOperand& operand, bool reads_along_depth,
-                         std::size_t innermost_depth) {
-  if (operand.index || !operand.exact || operand.axes.size() < 2) return false;
+// How the kernel behind reads rows of an operand that lie along the depth.
+enum class AlongDepth : std::uint8_t {
+  turned,  // the mainloop of the cores, which transposes them while it copies
+  asis,    // matrix units of 16 bits
+  only,    // matrix units of 8 bits, and no others
+};
+
+AlongDepth read_along_depth(const Schedule& schedule) {
+  const auto all_of_size = [&](int bytes) {
+    return std::ranges::all_of(schedule.operands,
+                               [&](const Schedule::Operand& o) { return byte_size(o.element) == bytes; });
+  };
+  if (schedule.unit != Schedule::Unit::matrix) return AlongDepth::turned;
+  return all_of_size(1) ? AlongDepth::only : all_of_size(2) ? AlongDepth::asis : AlongDepth::turned;
+}
+
+// Whether copies of its tiles cannot follow both the operand and the result.
+bool wants_transposition(const Contraction& contraction, const ContractionOperand& operand, AlongDepth along_depth) {
+  if (operand.index || !operand.exact || !operand.is_plain() || operand.axes.size() < 2) return false;
   const auto is_depth = [&](int axis) { return static_cast<std::size_t>(axis) >= contraction.space_rank; };
   const auto is_free = [&](int axis) {
     return !is_depth(axis) && contraction.dims[static_cast<std::size_t>(axis)].dim_class == DimClass::free;
   };
   if (std::ranges::none_of(operand.axes, is_depth) || std::ranges::none_of(operand.axes, is_free)) return false;
   const int fast = operand.axes.back();
-  if (is_depth(fast)) return !reads_along_depth || static_cast<std::size_t>(fast) != innermost_depth;
+  const bool is_innermost = static_cast<std::size_t>(fast) == innermost_reduction(contraction);
+  if (is_depth(fast)) return along_depth == AlongDepth::turned || !is_innermost;
+  if (along_depth == AlongDepth::only) return true;
   int last_free = 0;
   for (int axis : operand.axes)
     if (is_free(axis)) last_free = std::max(last_free, axis);
@@ -34,13 +53,20 @@ bool wants_transposition(const Contraction& contraction, const ContractionOperan
 }
 
 // The dims of an operand in their new order.
-std::vector<int> transposed_axes(const Contraction& contraction, const ContractionOperand& operand) {
+std::vector<int> transposed_axes(const Contraction& contraction, const ContractionOperand& operand,
+                                 AlongDepth along_depth) {
   constexpr std::int64_t kWide = 128;  // a tile
   std::vector<int> axes, depth, inner;
   for (std::size_t d = 0; d < contraction.dims.size(); ++d) {
     const int axis = static_cast<int>(d);
     if (!operand.varies(d)) continue;
     (d >= contraction.space_rank ? depth : axes).push_back(axis);
+  }
+  if (along_depth == AlongDepth::only) {
+    const auto last = std::ranges::find(depth, static_cast<int>(innermost_reduction(contraction)));
+    if (last != depth.end()) std::rotate(last, last + 1, depth.end());
+    axes.insert(axes.end(), depth.begin(), depth.end());
+    return axes;
   }
   const auto size = [&](int axis) { return contraction.dims[static_cast<std::size_t>(axis)].size.constant(); };
   std::int64_t width = 1;
@@ -60,28 +86,19 @@ std::vector<int> transposed_axes(const Contraction& contraction, const Contracti
 }  // namespace
 
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule) {
-  const auto is_half = [](const Schedule::Operand& operand) { return byte_size(operand.element) == 2; };
-  const bool reads_along_depth =
-      schedule.unit == Schedule::Unit::matrix && std::ranges::all_of(schedule.operands, is_half);
-  // The one that order_reductions puts innermost.
-  std::size_t innermost = contraction.dims.size() - 1, most = 0;
-  for (std::size_t d = contraction.dims.size(); d-- > contraction.space_rank;) {
-    const auto along = static_cast<std::size_t>(std::ranges::count_if(
-        contraction.operands, [&](const ContractionOperand& operand) { return operand.strides[d].is_one(); }));
-    if (along > most) innermost = d, most = along;
-  }
   std::vector<std::size_t> all;
   for (std::size_t o = 0; o < contraction.operands.size(); ++o)
-    if (wants_transposition(contraction, contraction.operands[o], reads_along_depth, innermost)) all.push_back(o);
+    if (wants_transposition(contraction, contraction.operands[o], read_along_depth(schedule))) all.push_back(o);
   return all;
 }
 
-Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which, Builder& host) {
+Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
+                               const Schedule& schedule, Builder& host) {
   ValueTable& values = host.values();
   Contraction changed = contraction;
   for (std::size_t o : which) {
     ContractionOperand& operand = changed.operands[o];
-    const std::vector<int> axes = transposed_axes(contraction, operand);
+    const std::vector<int> axes = transposed_axes(contraction, operand, read_along_depth(schedule));
     std::vector<Poly> before, after;
     for (int axis : operand.axes) before.push_back(contraction.dims[static_cast<std::size_t>(axis)].size);
     Value base = operand.base;

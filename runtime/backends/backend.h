@@ -9,11 +9,22 @@
 #include <vector>
 
 #include "ir/diagnostic.h"
+#include "ir/scalar.h"
 #include "machine/target/records.h"
 #include "runtime/backends/context.h"
 #include "runtime/backends/kernel_stats.h"
 
 namespace apl {
+
+// C[rows][columns] = A[rows][depth] B[depth][columns] of arrays on the device, whose rows are so many elements apart.
+struct DenseProduct {
+  ScalarType type = ScalarType::f32, result = ScalarType::f32;  // of operands, which is added up in f32 at least; of C
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  const void *a = nullptr, *b = nullptr;
+  void* c = nullptr;
+  std::int64_t a_row = 0, b_row = 0, c_row = 0;
+  bool b_by_columns = false;  // B has a row for each of C's columns
+};
 
 class Backend {
  public:
@@ -47,6 +58,15 @@ class Backend {
   }
   virtual Status launch(const apl_launch& launch) = 0;
   virtual Status synchronise() = 0;
+
+  // By the machine's own library (cuBLAS), in order with launches. unsupported.backend where there is none, or none for
+  // these types.
+  virtual Status library_product(const DenseProduct& product) {
+    (void)product;
+    return make_error(Code::unsupported_backend, {}, std::string("backend ") + name() + " has no library of products");
+  }
+  // The library's name; empty where there is none.
+  virtual std::string library_name() const { return {}; }
 
   // Whether kernels may be given memory that the backend did not allocate: `on_device` asks for the device's, else for
   // the host's.

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/backends/cuda/cublas.h"
 #include "runtime/backends/cuda/driver.h"
 #include "runtime/backends/cuda/pool.h"
 
@@ -47,6 +48,7 @@ class CudaBackend : public Backend {
     {
       CurrentContext current(driver_, context_);
       if (stream_) driver_.stream_synchronise(stream_);
+      cublas_.reset();
       apl_pool_close(&pool_);
       if (zeros_ != 0) driver_.free(zeros_);
       if (page_) driver_.host_free(page_);
@@ -191,6 +193,17 @@ class CudaBackend : public Backend {
     if (times_launches_) return time_launch((*kernel)->function, launch);
     return launch_once((*kernel)->function, launch);
   }
+
+  Status library_product(const DenseProduct& product) override {
+    CurrentContext current(driver_, context_);
+    if (!cublas_) {
+      auto opened = cuda::Cublas::open(options_.library_folders);
+      if (!opened) return std::move(opened).error();
+      cublas_ = *std::move(opened);
+    }
+    return cublas_->multiply(product, stream_);
+  }
+  std::string library_name() const override { return "cuBLAS"; }
 
   Status begin_launch_times() override {
     times_launches_ = true;
@@ -395,6 +408,7 @@ class CudaBackend : public Backend {
   cuda::CUstream stream_ = nullptr;
   cuda::CUevent start_ = nullptr, stop_ = nullptr;
   Page* page_ = nullptr;
+  std::unique_ptr<cuda::Cublas> cublas_;  // once it was asked for
   bool times_launches_ = false;
   double launch_microseconds_ = 0;
   std::map<std::string, Kernel> kernels_;

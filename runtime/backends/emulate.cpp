@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "ir/host_value.h"
 #include "machine/target/target.h"
 #include "runtime/backends/emulate/machine.h"
 #include "runtime/backends/host_timer.h"
@@ -127,6 +128,31 @@ class EmulateBackend : public Backend {
   }
   Status synchronise() override { return Unit{}; }
 
+  // As cuBLAS would, one element after the other, in f64.
+  Status library_product(const DenseProduct& p) override {
+    if (!is_float(p.type) || !is_float(p.result))
+      return make_error(Code::unsupported_backend, {}, fmt::format("cuBLAS has no product of {}", to_text(p.type)));
+    auto a = rows_of(p.a, p.type, p.rows, p.depth, p.a_row);
+    if (!a) return std::move(a).error();
+    auto b = p.b_by_columns ? rows_of(p.b, p.type, p.columns, p.depth, p.b_row)
+                            : rows_of(p.b, p.type, p.depth, p.columns, p.b_row);
+    if (!b) return std::move(b).error();
+    for (std::int64_t i = 0; i < p.rows; ++i) {
+      HostValue row = HostValue::zeros(p.result, {p.columns});
+      for (std::int64_t j = 0; j < p.columns; ++j) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < p.depth; ++k)
+          sum += a->at(i * p.depth + k).as_float() *
+                 b->at(p.b_by_columns ? j * p.depth + k : k * p.columns + j).as_float();
+        row.set(j, Scalar::floating(p.result, sum));
+      }
+      void* to = static_cast<char*>(p.c) + i * p.c_row * byte_size(p.result);
+      if (auto written = upload(to, row.data.data(), std::ssize(row.data)); !written) return written;
+    }
+    return Unit{};
+  }
+  std::string library_name() const override { return "plain loops in cuBLAS's place"; }
+
   apl_device device() const override { return device_; }
 
   apl_failure* failure() override { return &machine_.failure; }
@@ -150,6 +176,18 @@ class EmulateBackend : public Backend {
           fmt::format("out of memory: to watch the {} bytes of `{}`", allocation.shadow.bytes(), allocation.what));
     }
     return Unit{};
+  }
+
+  Result<HostValue> rows_of(const void* data, ScalarType type, std::int64_t rows, std::int64_t length,
+                            std::int64_t row) {
+    HostValue value = HostValue::zeros(type, {rows, length});
+    const std::int64_t size = byte_size(type);
+    for (std::int64_t i = 0; i < rows; ++i)
+      if (auto read = download(value.data.data() + i * length * size, static_cast<const char*>(data) + i * row * size,
+                               length * size);
+          !read)
+        return std::move(read).error();
+    return value;
   }
 
   // The allocation that has these bytes.

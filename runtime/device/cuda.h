@@ -66,17 +66,22 @@ APL_DEVICE void apl_cp_async(const apl_shared<T>& to, I to_index, const From& fr
   for (int i = 0; i < bytes / int(sizeof(T)); ++i) to.data[to_index + i] = from.data[from_index + i];
 #endif
 }
-// 16 bytes, or zeros, for which nothing is read and the address may be any.
-template <class T, class I, class From, class J>
+// Or zeros, for which nothing is read and the address may be any.
+template <int bytes, class T, class I, class From, class J>
 APL_DEVICE void apl_cp_async_or_zeros(const apl_shared<T>& to, I to_index, const From& from, J from_index,
                                       bool is_inside) {
 #if __CUDA_ARCH__ >= 800
   unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(to.data + to_index));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(from.data + from_index),
-               "r"(is_inside ? 16 : 0)
-               : "memory");
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(from.data + from_index),
+                 "r"(is_inside ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(target), "l"(from.data + from_index),
+                 "r"(is_inside ? bytes : 0), "n"(bytes)
+                 : "memory");
 #else
-  for (int i = 0; i < 16 / int(sizeof(T)); ++i) to.data[to_index + i] = is_inside ? from.data[from_index + i] : T(0);
+  for (int i = 0; i < bytes / int(sizeof(T)); ++i) to.data[to_index + i] = is_inside ? from.data[from_index + i] : T(0);
 #endif
 }
 // Closes a group of copies; apl_cp_async_wait<n> waits until at most the last n groups are under way.

@@ -191,11 +191,11 @@ void apl_cp_async(const apl_shared<T>& to, I to_index, const From& from, J from_
   apl_emu->copy(apl_emu->self, to.offset, to.count, static_cast<int64_t>(to_index), from.data,
                 static_cast<int64_t>(from_index), bytes / sizeof(T), sizeof(T), line);
 }
-template <class T, class I, class From, class J>
+template <int bytes, class T, class I, class From, class J>
 void apl_cp_async_or_zeros(const apl_shared<T>& to, I to_index, const From& from, J from_index, bool is_inside,
                            int line = __builtin_LINE()) {
   apl_emu->copy(apl_emu->self, to.offset, to.count, static_cast<int64_t>(to_index), is_inside ? from.data : nullptr,
-                static_cast<int64_t>(from_index), 16 / sizeof(T), sizeof(T), line);
+                static_cast<int64_t>(from_index), bytes / sizeof(T), sizeof(T), line);
 }
 inline void apl_cp_async_commit() { apl_emu->commit(apl_emu->self); }
 template <int groups>

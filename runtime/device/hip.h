@@ -56,12 +56,12 @@ APL_DEVICE void apl_cp_async(const apl_shared<T>& to, I to_index, const From& fr
   };
   *reinterpret_cast<words*>(to.data + to_index) = *reinterpret_cast<const words*>(from.data + from_index);
 }
-// 16 bytes, or zeros.
-template <class T, class I, class From, class J>
+// Or zeros.
+template <int bytes, class T, class I, class From, class J>
 APL_DEVICE void apl_cp_async_or_zeros(const apl_shared<T>& to, I to_index, const From& from, J from_index,
                                       bool is_inside) {
-  if (is_inside) return apl_cp_async<16>(to, to_index, from, from_index);
-  for (int i = 0; i < 16 / int(sizeof(T)); ++i) to.data[to_index + i] = T(0);
+  if (is_inside) return apl_cp_async<bytes>(to, to_index, from, from_index);
+  for (int i = 0; i < bytes / int(sizeof(T)); ++i) to.data[to_index + i] = T(0);
 }
 APL_DEVICE void apl_cp_async_commit() {}
 template <int groups>

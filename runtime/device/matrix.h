@@ -1,25 +1,113 @@
-// Products of two tiles in shared memory by matrix units, of floats of 16 bits with sums in f32. A warpgroup of 128
-// threads multiplies 64 rows of tile p by all rows of tile q: on machines with `wgmma` by that, which reads both tiles
-// itself while its threads go on; on others by apl_mma.
+// Products of two tiles in shared memory by matrix units. First those with tiles of their own: of floats of 16 bits
+// with sums in f32, of integers of 8 bits with sums in 32 (whose signs may differ, and which wrap around). A warpgroup
+// of 128 threads multiplies 64 rows of tile p by all rows of tile q: on machines with `wgmma` by that, which reads both
+// tiles itself while its threads go on; on others by apl_mma.
 //
-// A tile lies as `wgmma` reads it (PTX, matrix descriptors). By depth, if its source is contiguous there: a row's 16,
-// 32 or 64 steps together. Else 64 rows of a step together. Pieces of 16 bytes are xor-ed among themselves, so that
-// neither copies nor products meet in a bank. A tile begins at a multiple of 1024 bytes.
+// A tile lies as `wgmma` reads it (PTX, matrix descriptors). By depth: a row's 32, 64 or 128 bytes of steps together;
+// all tiles of 8 bits, and those of 16 whose source is contiguous there. Else 64 rows of a step together. Pieces of 16
+// bytes are xor-ed among themselves, so that neither copies nor products meet in a bank. A tile begins at a multiple of
+// 1024 bytes.
 #ifndef APL_DEVICE_MATRIX_H
 #define APL_DEVICE_MATRIX_H
 
-// Where element (row, step) of a tile lies, in elements.
-template <int depth, bool by_depth>
+// Where element (row, step) of a tile lies, in elements, of `bytes` each.
+template <int depth, bool by_depth, int bytes = 2>
 APL_DEVICE int apl_matrix_position(int row, int step) {
   if (by_depth) {
-    constexpr int pieces = depth / 8;
-    return row * depth + (((step / 8) ^ (row * pieces / 8 % pieces)) * 8) + step % 8;
+    constexpr int together = 16 / bytes, pieces = depth / together;
+    return row * depth + (((step / together) ^ (row * pieces / 8 % pieces)) * together) + step % together;
   }
   return row / 64 * (64 * depth) + step * 64 + (((row / 8 % 8) ^ (step % 8)) * 8) + row % 8;
 }
 
-// Whether a row of a tile is one of its operand, by where its copy begins: far below all positions where it is none.
-APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }
+// 16 bytes of neighbouring elements of 8 or 16 bits through registers, from any address: the first `count`, zeros
+// behind. And of neighbouring rows, which begin where a table says; not `inside`: zeros. And from registers into a
+// tile.
+#if defined(APL_EMULATE)
+template <template <class> class Array, class T>
+void apl_load_piece(const Array<T>& from, int64_t at, int64_t count, uint32_t* words, int line = __builtin_LINE()) {
+  T elements[16 / sizeof(T)] = {};
+  for (int k = 0; k < int(16 / sizeof(T)) && k < count; ++k) elements[k] = T(from(at + k, line));
+  __builtin_memcpy(words, elements, 16);
+}
+template <template <class> class Array, class T>
+void apl_load_piece_of_rows(const Array<T>& from, int64_t at, const apl_shared<int64_t>& rows, int slot, bool inside,
+                            uint32_t* words, int line = __builtin_LINE()) {
+  T elements[16 / sizeof(T)] = {};
+  for (int k = 0; k < int(16 / sizeof(T)) && inside; ++k) {
+    const int64_t row = int64_t(rows(slot + k, line));
+    if (apl_is_row(row)) elements[k] = T(from(at + row, line));
+  }
+  __builtin_memcpy(words, elements, 16);
+}
+template <class T, class I>
+void apl_store_piece(const apl_shared<T>& to, I index, const uint32_t* words, int line = __builtin_LINE()) {
+  T elements[16 / sizeof(T)];
+  __builtin_memcpy(elements, words, 16);
+  apl_store<int(16 / sizeof(T))>(to, index, elements, line);
+}
+#else
+template <template <class> class Array, class T>
+APL_DEVICE void apl_load_piece(const Array<T>& from, int64_t at, int64_t count, uint32_t* words) {
+  typedef typename apl_chunk<sizeof(T)>::type element;
+  constexpr int most = 16 / sizeof(T), in_word = 4 / sizeof(T), bits = 8 * sizeof(T);
+  const element* const source = reinterpret_cast<const element*>(from.data + at);
+  // Elements of the first one's word before it.
+  const int before = static_cast<int>(reinterpret_cast<unsigned long long>(source) % 4 / sizeof(T));
+  uint32_t all[5] = {};
+  if (count < most) {
+    APL_UNROLL
+    for (int k = 0; k < most; ++k)
+      if (k < count) all[k / in_word] |= static_cast<uint32_t>(source[k]) << k % in_word * bits;
+    APL_UNROLL
+    for (int w = 0; w < 4; ++w) words[w] = all[w];
+    return;
+  }
+  // Whole words, and element by element what shares a word with others.
+  const auto* const inner = reinterpret_cast<const uint32_t*>(source + (in_word - before) % in_word);
+  if (before == 0) {
+    APL_UNROLL
+    for (int w = 0; w < 4; ++w) all[w] = inner[w];
+  } else {
+    APL_UNROLL
+    for (int w = 0; w < 3; ++w) all[w + 1] = inner[w];
+    APL_UNROLL
+    for (int k = 0; k < in_word; ++k) {
+      const uint32_t number = static_cast<uint32_t>(source[k >= before ? k - before : most - before + k]) << k * bits;
+      all[0] |= k >= before ? number : 0;
+      all[4] |= k < before ? number : 0;
+    }
+  }
+  APL_UNROLL
+  for (int w = 0; w < 4; ++w)
+    words[w] = static_cast<uint32_t>((static_cast<uint64_t>(all[w + 1]) << 32 | all[w]) >> before * bits);
+}
+template <template <class> class Array, class T>
+APL_DEVICE void apl_load_piece_of_rows(const Array<T>& from, int64_t at, const apl_shared<int64_t>& rows, int slot,
+                                       bool inside, uint32_t* words) {
+  typedef typename apl_chunk<sizeof(T)>::type element;
+  constexpr int most = 16 / sizeof(T), in_word = 4 / sizeof(T), bits = 8 * sizeof(T);
+  const int64_t first = rows.data[slot];
+  const bool are_together = apl_is_row(first) && rows.data[slot + most - 1] == first + most - 1;
+  if (are_together || !inside) {
+    apl_load_piece(from, at + first, inside ? most : 0, words);
+    return;
+  }
+  APL_UNROLL
+  for (int w = 0; w < 4; ++w) words[w] = 0;
+  APL_UNROLL
+  for (int k = 0; k < most; ++k) {
+    const int64_t row = rows.data[slot + k];
+    if (!apl_is_row(row)) continue;
+    const uint32_t number = *reinterpret_cast<const element*>(from.data + (at + row));
+    words[k / in_word] |= number << k % in_word * bits;
+  }
+}
+template <class T, class I>
+APL_DEVICE void apl_store_piece(const apl_shared<T>& to, I index, const uint32_t* words) {
+  *reinterpret_cast<uint4*>(to.data + index) = make_uint4(words[0], words[1], words[2], words[3]);
+}
+#endif
 
 // Of a thread's sums, the one of its row i of two (8 apart) and its column j of q_each (pairs, 8 apart).
 #define APL_MATRIX_SUM(i, j) sums[flipped ? (j)*2 + (i) : (i)*q_each + (j)]
@@ -48,25 +136,37 @@ void apl_multiply_later(const Product& product) {
   __builtin_memcpy(next.values, &product, sizeof product);
 }
 
-template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class T, class I, class J>
-void apl_matrix_multiply(float* sums, const apl_shared<T>& p, I p_at, const apl_shared<T>& q, J q_at,
+// What sums are made in: integers wrap around.
+inline float apl_matrix_factor(apl_half x) { return float(x); }
+inline float apl_matrix_factor(apl_bfloat x) { return float(x); }
+inline uint32_t apl_matrix_factor(int8_t x) { return static_cast<uint32_t>(static_cast<int32_t>(x)); }
+inline uint32_t apl_matrix_factor(uint8_t x) { return x; }
+
+template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class S, class P, class Q, class I,
+          class J>
+void apl_matrix_multiply(S* sums, const apl_shared<P>& p, I p_at, const apl_shared<Q>& q, J q_at,
                          int line = __builtin_LINE()) {
+  typedef decltype(apl_matrix_factor(P())) factor;
   const int row = apl_warp() * 16 + apl_lane() / 4, column = apl_lane() % 4 * 2;
   const int p_from = static_cast<int>(p_at), q_from = static_cast<int>(q_at);
   apl_multiply_later([=] {
     for (int k = 0; k < depth; ++k) {
-      float x[2];
-      for (int i = 0; i < 2; ++i) x[i] = T(p(p_from + apl_matrix_position<depth, p_by_depth>(row + i * 8, k), line));
+      factor x[2];
+      for (int i = 0; i < 2; ++i)
+        x[i] =
+            apl_matrix_factor(P(p(p_from + apl_matrix_position<depth, p_by_depth, sizeof(P)>(row + i * 8, k), line)));
       for (int j = 0; j < q_each; ++j) {
-        const float y = T(q(q_from + apl_matrix_position<depth, q_by_depth>(column + j / 2 * 8 + j % 2, k), line));
-        for (int i = 0; i < 2; ++i) APL_MATRIX_SUM(i, j) += x[i] * y;
+        const factor y = apl_matrix_factor(
+            Q(q(q_from + apl_matrix_position<depth, q_by_depth, sizeof(Q)>(column + j / 2 * 8 + j % 2, k), line)));
+        for (int i = 0; i < 2; ++i)
+          APL_MATRIX_SUM(i, j) = static_cast<S>(static_cast<factor>(APL_MATRIX_SUM(i, j)) + x[i] * y);
       }
     }
   });
 }
 inline void apl_matrix_publish() {}
-template <int count>
-void apl_matrix_start(float*) {}
+template <int count, class S>
+void apl_matrix_start(S*) {}
 inline void apl_matrix_commit() {
   apl_products& all = apl_thread_products[apl_thread()];
   all.ends[all.groups++] = all.count;
@@ -81,8 +181,8 @@ void apl_matrix_wait() {
   for (int g = over; g < all.groups; ++g) all.ends[g - over] = all.ends[g] - done;
   all.count -= done, all.groups -= over;
 }
-template <int count>
-void apl_matrix_finish(float*) {
+template <int count, class S>
+void apl_matrix_finish(S*) {
   apl_matrix_wait<0>();
 }
 
@@ -119,11 +219,17 @@ APL_DEVICE T apl_read_anew(const apl_shared<T>& table, I index) {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
+template <int count, class S>
+APL_DEVICE void apl_matrix_start(S* sums);
+
+APL_DEVICE void apl_matrix_keep(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+APL_DEVICE void apl_matrix_keep(int32_t& sum) { asm volatile("" : "+r"(sum)::"memory"); }
+APL_DEVICE void apl_matrix_keep(uint32_t& sum) { asm volatile("" : "+r"(sum)::"memory"); }
 // Before the first products: the compiler is to have the `count` sums where the matrix units keep them.
-template <int count>
-APL_DEVICE void apl_matrix_start(float* sums) {
+template <int count, class S>
+APL_DEVICE void apl_matrix_start(S* sums) {
   APL_UNROLL
-  for (int k = 0; k < count; ++k) asm volatile("" : "+f"(sums[k])::"memory");
+  for (int k = 0; k < count; ++k) apl_matrix_keep(sums[k]);
 }
 
 // Tells the matrix units of what threads wrote into tiles, before the barrier that tells other threads.
@@ -135,18 +241,18 @@ APL_DEVICE void apl_matrix_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
 }
 // Waits for all of them: the thread's `count` sums are there.
-template <int count>
-APL_DEVICE void apl_matrix_finish(float* sums) {
+template <int count, class S>
+APL_DEVICE void apl_matrix_finish(S* sums) {
   apl_matrix_wait<0>();
   APL_UNROLL
-  for (int k = 0; k < count; ++k) asm volatile("" : "+f"(sums[k])::"memory");
+  for (int k = 0; k < count; ++k) apl_matrix_keep(sums[k]);
 }
 
 // PTX's description of a tile: its address, how far apart 64 rows (of tiles that are not by depth) and groups of eight
 // lines are, and over how many bytes pieces are xor-ed.
-template <int depth, bool by_depth>
+template <int depth, bool by_depth, int bytes>
 APL_DEVICE uint64_t apl_matrix_tile(unsigned address) {
-  constexpr uint64_t lines = by_depth ? depth * 2 : 128, mode = lines == 128 ? 1 : lines == 64 ? 2 : 3;
+  constexpr uint64_t lines = by_depth ? depth * bytes : 128, mode = lines == 128 ? 1 : lines == 64 ? 2 : 3;
   constexpr uint64_t panels = by_depth ? 16 : depth * 128;
   return (address & 0x3ffff) >> 4 | panels >> 4 << 16 | lines * 8 >> 4 << 32 | mode << 62;
 }
@@ -164,44 +270,67 @@ APL_DEVICE uint64_t apl_matrix_tile(unsigned address) {
   "%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,"  \
   "%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 // Register n of the sums is that of row n / 2 % 2, column n / 4 * 2 + n % 2.
-#define APL_SUM(n) "+f"(APL_MATRIX_SUM((n) / 2 % 2, (n) / 4 * 2 + (n) % 2))
-#define APL_SUMS_8(n)                                                                                         \
-  APL_SUM(n), APL_SUM(n + 1), APL_SUM(n + 2), APL_SUM(n + 3), APL_SUM(n + 4), APL_SUM(n + 5), APL_SUM(n + 6), \
-      APL_SUM(n + 7)
-#define APL_SUMS_32(n) APL_SUMS_8(n), APL_SUMS_8(n + 8), APL_SUMS_8(n + 16), APL_SUMS_8(n + 24)
-#define APL_SUMS_64(n) APL_SUMS_32(n), APL_SUMS_32(n + 32)
-#define APL_SUMS_128(n) APL_SUMS_64(n), APL_SUMS_64(n + 64)
-#define APL_WGMMA(type, columns, registers, a, b, turned_a, turned_b)                                  \
-  asm volatile(                                                                                        \
-      "{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n"                                                       \
-      "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type " {" APL_NAMES_##registers \
-      "}, %" #a ", %" #b ", p, 1, 1, %" #turned_a ", %" #turned_b ";\n}\n"                             \
-      : APL_SUMS_##registers(0)                                                                        \
-      : "l"(of_p), "l"(of_q), "n"(p_by_depth ? 0 : 1), "n"(q_by_depth ? 0 : 1))
-#define APL_WGMMA_ALL(type)                        \
-  if constexpr (q_each == 64)                      \
-    APL_WGMMA(type, 256, 128, 128, 129, 130, 131); \
-  else if constexpr (q_each == 32)                 \
-    APL_WGMMA(type, 128, 64, 64, 65, 66, 67);      \
-  else                                             \
-    APL_WGMMA(type, 64, 32, 32, 33, 34, 35)
+#define APL_SUM(kind, n) kind(APL_MATRIX_SUM((n) / 2 % 2, (n) / 4 * 2 + (n) % 2))
+#define APL_SUMS_8(kind, n)                                                                                 \
+  APL_SUM(kind, n), APL_SUM(kind, n + 1), APL_SUM(kind, n + 2), APL_SUM(kind, n + 3), APL_SUM(kind, n + 4), \
+      APL_SUM(kind, n + 5), APL_SUM(kind, n + 6), APL_SUM(kind, n + 7)
+#define APL_SUMS_32(kind, n) \
+  APL_SUMS_8(kind, n), APL_SUMS_8(kind, n + 8), APL_SUMS_8(kind, n + 16), APL_SUMS_8(kind, n + 24)
+#define APL_SUMS_64(kind, n) APL_SUMS_32(kind, n), APL_SUMS_32(kind, n + 32)
+#define APL_SUMS_128(kind, n) APL_SUMS_64(kind, n), APL_SUMS_64(kind, n + 64)
+// Of `columns` columns: `types` is what PTX calls the kind of product, `orders` what else says of floats.
+#define APL_WGMMA(kind, types, columns, registers, a, b, orders, ...)                                               \
+  asm volatile(                                                                                                     \
+      "{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n"                                                                    \
+      "wgmma.mma_async.sync.aligned.m64n" #columns types " {" APL_NAMES_##registers "}, %" #a ", %" #b ", p" orders \
+                                                                                    ";\n}\n"                        \
+      : APL_SUMS_##registers(kind, 0)                                                                               \
+      : "l"(of_p), "l"(of_q)__VA_ARGS__)
+#define APL_ORDERS , "n"(p_by_depth ? 0 : 1), "n"(q_by_depth ? 0 : 1)
+#define APL_WGMMA_FLOATS(type)                                                                       \
+  if constexpr (q_each == 64)                                                                        \
+    APL_WGMMA("+f", "k16.f32." type "." type, 256, 128, 128, 129, ", 1, 1, %130, %131", APL_ORDERS); \
+  else if constexpr (q_each == 32)                                                                   \
+    APL_WGMMA("+f", "k16.f32." type "." type, 128, 64, 64, 65, ", 1, 1, %66, %67", APL_ORDERS);      \
+  else                                                                                               \
+    APL_WGMMA("+f", "k16.f32." type "." type, 64, 32, 32, 33, ", 1, 1, %34, %35", APL_ORDERS)
+#define APL_WGMMA_BYTES(types)                                 \
+  if constexpr (q_each == 64)                                  \
+    APL_WGMMA("+r", "k32.s32." types, 256, 128, 128, 129, ""); \
+  else if constexpr (q_each == 32)                             \
+    APL_WGMMA("+r", "k32.s32." types, 128, 64, 64, 65, "");    \
+  else                                                         \
+    APL_WGMMA("+r", "k32.s32." types, 64, 32, 32, 33, "")
 
-template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class T>
-APL_DEVICE void apl_matrix_multiply(float* sums, const apl_shared<T>& p, int p_at, const apl_shared<T>& q, int q_at) {
+template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class S, class P, class Q>
+APL_DEVICE void apl_matrix_multiply(S* sums, const apl_shared<P>& p, int p_at, const apl_shared<Q>& q, int q_at) {
   static_assert(q_each == 16 || q_each == 32 || q_each == 64, "tile q has 64, 128 or 256 rows");
+  static_assert(sizeof(P) == 2 || (p_by_depth && q_by_depth), "tiles of 8 bits lie by depth");
+  constexpr int bytes = sizeof(P);
   // The warpgroup's number, which the compiler is to know as the same for all of its threads.
   const int group = __shfl_sync(~0u, apl_thread() / 128, 0);
-  const unsigned from_p = static_cast<unsigned>(__cvta_generic_to_shared(p.data)) + (p_at + group * 64 * depth) * 2;
-  const unsigned from_q = static_cast<unsigned>(__cvta_generic_to_shared(q.data)) + q_at * 2;
+  const unsigned from_p = static_cast<unsigned>(__cvta_generic_to_shared(p.data)) + (p_at + group * 64 * depth) * bytes;
+  const unsigned from_q = static_cast<unsigned>(__cvta_generic_to_shared(q.data)) + q_at * bytes;
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
   APL_UNROLL
-  for (int k = 0; k < depth / 16; ++k) {
-    const uint64_t of_p = apl_matrix_tile<depth, p_by_depth>(from_p + k * (p_by_depth ? 32 : 2048));
-    const uint64_t of_q = apl_matrix_tile<depth, q_by_depth>(from_q + k * (q_by_depth ? 32 : 2048));
-    if constexpr (apl_traits<T>::is_bfloat) {
-      APL_WGMMA_ALL("bf16");
+  for (int k = 0; k < depth * bytes / 32; ++k) {
+    const uint64_t of_p = apl_matrix_tile<depth, p_by_depth, bytes>(from_p + k * (p_by_depth ? 32 : 2048));
+    const uint64_t of_q = apl_matrix_tile<depth, q_by_depth, bytes>(from_q + k * (q_by_depth ? 32 : 2048));
+    if constexpr (bytes == 1) {
+      constexpr bool p_has_sign = P(-1) < P(0), q_has_sign = Q(-1) < Q(0);
+      if constexpr (p_has_sign && q_has_sign) {
+        APL_WGMMA_BYTES("s8.s8");
+      } else if constexpr (p_has_sign) {
+        APL_WGMMA_BYTES("s8.u8");
+      } else if constexpr (q_has_sign) {
+        APL_WGMMA_BYTES("u8.s8");
+      } else {
+        APL_WGMMA_BYTES("u8.u8");
+      }
+    } else if constexpr (apl_traits<P>::is_bfloat) {
+      APL_WGMMA_FLOATS("bf16");
     } else {
-      APL_WGMMA_ALL("f16");
+      APL_WGMMA_FLOATS("f16");
     }
   }
 }
@@ -214,46 +343,98 @@ APL_DEVICE void apl_matrix_multiply(float* sums, const apl_shared<T>& p, int p_a
 #undef APL_SUMS_64
 #undef APL_SUMS_128
 #undef APL_WGMMA
-#undef APL_WGMMA_ALL
+#undef APL_ORDERS
+#undef APL_WGMMA_FLOATS
+#undef APL_WGMMA_BYTES
 
 #else
 
-template <int count>
-APL_DEVICE void apl_matrix_start(float*) {}
+template <int count, class S>
+APL_DEVICE void apl_matrix_start(S*) {}
 APL_DEVICE void apl_matrix_publish() {}
 APL_DEVICE void apl_matrix_commit() {}
 template <int groups>
 APL_DEVICE void apl_matrix_wait() {}
-template <int count>
-APL_DEVICE void apl_matrix_finish(float*) {}
+template <int count, class S>
+APL_DEVICE void apl_matrix_finish(S*) {}
 
-// Steps k and k + 1 of a row, the first one in the low half.
+// sums[16][8] += a[16][32] b[32][8] of bytes, shared out over the lanes as PTX's mma.m16n8k32 does: as apl_mma, with
+// four steps where that has pairs.
+#if defined(__HIP__)
+template <class P, class Q, class S>
+APL_DEVICE void apl_mma_bytes(S* sums, const uint32_t* a, const uint32_t* b);
+#else
+#define APL_MMA(types)                                                                                            \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." types ".s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])                                                \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+template <class P, class Q, class S>
+APL_DEVICE void apl_mma_bytes(S* sums, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+  constexpr bool p_has_sign = P(-1) < P(0), q_has_sign = Q(-1) < Q(0);
+  if constexpr (p_has_sign && q_has_sign)
+    APL_MMA("s8.s8");
+  else if constexpr (p_has_sign)
+    APL_MMA("s8.u8");
+  else if constexpr (q_has_sign)
+    APL_MMA("u8.s8");
+  else
+    APL_MMA("u8.u8");
+#else
+  // Devices without it, which are given programs for others: by the cores.
+  const int lane = apl_lane();
+  APL_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    APL_UNROLL
+    for (int k = 0; k < 32; ++k) {
+      const uint32_t of_a = __shfl_sync(~0u, a[e / 2 + k / 16 * 2], lane / 4 * 4 + k % 16 / 4);
+      const uint32_t of_b = __shfl_sync(~0u, b[k / 16], (lane % 4 * 2 + e % 2) * 4 + k % 16 / 4);
+      const P x = static_cast<P>(of_a >> 8 * (k % 4));
+      const Q y = static_cast<Q>(of_b >> 8 * (k % 4));
+      const int32_t product = static_cast<int32_t>(x) * static_cast<int32_t>(y);
+      sums[e] = static_cast<S>(static_cast<uint32_t>(sums[e]) + static_cast<uint32_t>(product));
+    }
+  }
+#endif
+}
+#undef APL_MMA
+#endif
+
+// As many steps of a row as 32 bits hold from k on, the first one lowest.
 template <int depth, bool by_depth, class T>
-APL_DEVICE uint32_t apl_matrix_pair(const apl_shared<T>& tile, int at, int row, int k) {
-  T pair[2];
-  pair[0] = tile.data[at + apl_matrix_position<depth, by_depth>(row, k)];
-  pair[1] = tile.data[at + apl_matrix_position<depth, by_depth>(row, k + 1)];
-  return pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
+APL_DEVICE uint32_t apl_matrix_word(const apl_shared<T>& tile, int at, int row, int k) {
+  const int first = at + apl_matrix_position<depth, by_depth, sizeof(T)>(row, k);
+  if constexpr (by_depth) {
+    return *reinterpret_cast<const uint32_t*>(tile.data + first);
+  } else {
+    const int second = at + apl_matrix_position<depth, by_depth, sizeof(T)>(row, k + 1);
+    return tile.data[first].bits | static_cast<uint32_t>(tile.data[second].bits) << 16;
+  }
 }
 
-template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class T>
-APL_DEVICE void apl_matrix_multiply(float* sums, const apl_shared<T>& p, int p_at, const apl_shared<T>& q, int q_at) {
-  const int row = apl_warp() * 16 + apl_lane() / 4, column = apl_lane() / 4, depth_at = apl_lane() % 4 * 2;
+template <int depth, int q_each, bool p_by_depth, bool q_by_depth, bool flipped, class S, class P, class Q>
+APL_DEVICE void apl_matrix_multiply(S* sums, const apl_shared<P>& p, int p_at, const apl_shared<Q>& q, int q_at) {
+  constexpr int word = 4 / sizeof(P), steps = 8 * word;  // of 32 bits, of a product
+  const int row = apl_warp() * 16 + apl_lane() / 4, column = apl_lane() / 4, depth_at = apl_lane() % 4 * word;
   APL_UNROLL
-  for (int k = 0; k < depth; k += 16) {
+  for (int k = 0; k < depth; k += steps) {
     uint32_t of_p[4], of_q[2];
     APL_UNROLL
     for (int e = 0; e < 4; ++e)
-      of_p[e] = apl_matrix_pair<depth, p_by_depth>(p, p_at, row + e % 2 * 8, k + depth_at + e / 2 * 8);
+      of_p[e] = apl_matrix_word<depth, p_by_depth>(p, p_at, row + e % 2 * 8, k + depth_at + e / 2 * (steps / 2));
     APL_UNROLL
     for (int j = 0; j < q_each; j += 2) {
       APL_UNROLL
       for (int e = 0; e < 2; ++e)
-        of_q[e] = apl_matrix_pair<depth, q_by_depth>(q, q_at, column + j * 4, k + depth_at + e * 8);
-      float part[4];
+        of_q[e] = apl_matrix_word<depth, q_by_depth>(q, q_at, column + j * 4, k + depth_at + e * (steps / 2));
+      S part[4];
       APL_UNROLL
       for (int e = 0; e < 4; ++e) part[e] = APL_MATRIX_SUM(e / 2, j + e % 2);
-      apl_mma<T>(part, of_p, of_q);
+      if constexpr (sizeof(P) == 1) {
+        apl_mma_bytes<P, Q>(part, of_p, of_q);
+      } else {
+        apl_mma<P>(part, of_p, of_q);
+      }
       APL_UNROLL
       for (int e = 0; e < 4; ++e) APL_MATRIX_SUM(e / 2, j + e % 2) = part[e];
     }
@@ -345,6 +526,155 @@ APL_DEVICE void apl_multiply_doubles(double* sums, const apl_shared<double>& p, 
         APL_UNROLL
         for (int e = 0; e < 4; ++e)
           sums[flipped ? (j + e % 2) * p_each + i + e / 2 : (i + e / 2) * q_each + j + e % 2] = part[e];
+      }
+    }
+  }
+}
+
+// sums[16][8] += a[16][8] b[8][8] of factors of tf32, of which the low 13 bits are zeros, shared out over a warp's
+// lanes as PTX's mma.m16n8k8 does: lane 4 g + t has of a (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), of b (t, g),
+// (t + 4, g), of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+#if defined(APL_EMULATE)
+// What a unit makes of a sum and some products, which are exact: all are cut off at the last bit of a float as large as
+// the largest of them, and so is their sum. Machines keep some bits more, so that errors here are none too small.
+inline float apl_unit_sum(float sum, const float (*factors)[2], int count) {
+  double terms[17] = {sum}, total = 0;
+  int top = -1000;
+  for (int k = 0; k < count; ++k) terms[k + 1] = static_cast<double>(factors[k][0]) * factors[k][1];
+  for (int k = 0; k <= count; ++k) {
+    int exponent = 0;
+    total += terms[k];
+    if (terms[k] != 0 && !__builtin_isnan(terms[k]) && !__builtin_isinf(terms[k])) {
+      __builtin_frexp(terms[k], &exponent);
+      if (exponent > top) top = exponent;
+    }
+  }
+  if (!(__builtin_fabs(total) < 3e38) || top == -1000) return static_cast<float>(total);
+  const auto cut = [](double x, int last) {  // towards zero, at bit `last`
+    return __builtin_ldexp(__builtin_trunc(__builtin_ldexp(x, -last)), last);
+  };
+  double kept = 0;
+  for (int k = 0; k <= count; ++k) kept += cut(terms[k], top - 24);
+  int exponent = 0;
+  __builtin_frexp(kept, &exponent);
+  return static_cast<float>(cut(kept, exponent - 24));
+}
+inline void apl_mma_tf32(float* sums, const uint32_t* a, const uint32_t* b, int line = __builtin_LINE()) {
+  const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  apl_exchange<6>(words, line, [&](const uint32_t(*lanes)[8]) {
+    for (int e = 0; e < 4; ++e) {
+      float factors[8][2];
+      for (int k = 0; k < 8; ++k) {
+        const uint32_t of_a = lanes[apl_lane() / 4 * 4 + k % 4][e / 2 + k / 4 * 2] & 0xffffe000u;
+        const uint32_t of_b = lanes[(apl_lane() % 4 * 2 + e % 2) * 4 + k % 4][4 + k / 4] & 0xffffe000u;
+        __builtin_memcpy(&factors[k][0], &of_a, 4);
+        __builtin_memcpy(&factors[k][1], &of_b, 4);
+      }
+      sums[e] = apl_unit_sum(sums[e], factors, 8);
+    }
+  });
+}
+#elif defined(__HIP__)
+APL_DEVICE void apl_mma_tf32(float* sums, const uint32_t* a, const uint32_t* b);
+#else
+APL_DEVICE void apl_mma_tf32(float* sums, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  // Devices without it, which are given programs for others: by the cores.
+  const int lane = apl_lane();
+  APL_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    APL_UNROLL
+    for (int k = 0; k < 8; ++k)
+      sums[e] += __uint_as_float(__shfl_sync(~0u, a[e / 2 + k / 4 * 2], lane / 4 * 4 + k % 4)) *
+                 __uint_as_float(__shfl_sync(~0u, b[k / 4], (lane % 4 * 2 + e % 2) * 4 + k % 4));
+  }
+#endif
+}
+#endif
+
+// A number as tf32, the nearest, and what is left of it, as tf32 too: together they have 22 of its 24 bits and more.
+template <int products>
+APL_DEVICE void apl_split(float x, uint32_t& high, uint32_t& low) {
+  uint32_t bits;
+  apl_copy_bytes(&bits, &x, 4);
+  high = (bits + 0x1000u) & 0xffffe000u;
+  if constexpr (products == 3) {
+    float rounded;
+    apl_copy_bytes(&rounded, &high, 4);
+    const float left = x - rounded;
+    apl_copy_bytes(&low, &left, 4);
+    low = (low + 0x1000u) & 0xffffe000u;
+  }
+}
+
+// Eight steps of the depth of a product of two tiles of f32 by one product of tf32, or by three: of the factors'
+// larger parts, and of each larger one with the smaller part of the other. Units cut off what they add, so the three
+// are added up from zero, and by the cores to the sum. A warp's threads keep sums as the mainloop of contractions does:
+// along P a thread of eight has rows `p_first` + i, four neighbours at a time, along Q one of four has eight neighbours
+// at a time, of which `q_first` is the warp's first. Tiles are those of apl_multiply_doubles. Sums lie with P
+// innermost.
+template <int products, int p_each, int q_each, bool p_swizzled, bool q_swizzled>
+APL_DEVICE void apl_multiply_floats(float* sums, const apl_shared<float>& p, int p_at, int p_step, int p_first,
+                                    const apl_shared<float>& q, int q_at, int q_step, int q_first) {
+  const int lane = apl_anew(apl_lane()), group = lane / 4, depth = lane % 4;
+  float of_q[q_each / 2][2];
+  APL_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int k = depth + half * 4;
+    APL_UNROLL
+    for (int j = 0; j < q_each / 2; j += 4) {
+      const int row = q_first + j * 8 + group * 4;
+      float four[4];
+      apl_load<4>(q, q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle(k) : row), four);
+      APL_UNROLL
+      for (int e = 0; e < 4; ++e) of_q[j + e][half] = four[e];
+    }
+  }
+  APL_UNROLL
+  for (int i = 0; i < p_each; i += 4) {
+    uint32_t p_high[2][4], p_low[2][4];
+    APL_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int k = depth + half * 4, row = p_first + i * 8;
+      float of_p[4];
+      apl_load<4>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle(k) : row), of_p);
+      APL_UNROLL
+      for (int e = 0; e < 4; ++e)
+        apl_split<products>(of_p[e], p_high[e / 2][half * 2 + e % 2], p_low[e / 2][half * 2 + e % 2]);
+    }
+    // Four rows of Q that a thread loads are each one's of a product, whose sums are those of its rows `n` and 4 more
+    // of eight. Four products are under way at once, and factors are split for them: more would not leave enough
+    // registers.
+    APL_UNROLL
+    for (int n = 0; n < q_each / 2; n += 2) {
+      const auto sum_of = [&](int product, int e) -> float& {
+        const int row = n + product / 2;
+        return sums[(row / 4 * 8 + row % 4 + e % 2 * 4) * p_each + i + product % 2 * 2 + e / 2];
+      };
+      uint32_t q_high[2][2], q_low[2][2];
+      APL_UNROLL
+      for (int k = 0; k < 4; ++k)
+        apl_split<products>(of_q[n + k / 2][k % 2], q_high[k / 2][k % 2], q_low[k / 2][k % 2]);
+      float part[4][4];
+      APL_UNROLL
+      for (int x = 3 - products; x < 3; ++x) {
+        APL_UNROLL
+        for (int product = 0; product < 4; ++product) {
+          APL_UNROLL
+          for (int e = 0; e < 4 && x == 3 - products; ++e) part[product][e] = products == 3 ? 0 : sum_of(product, e);
+          apl_mma_tf32(part[product], x == 0 ? p_low[product % 2] : p_high[product % 2],
+                       x == 1 ? q_low[product / 2] : q_high[product / 2]);
+        }
+      }
+      APL_UNROLL
+      for (int product = 0; product < 4; ++product) {
+        APL_UNROLL
+        for (int e = 0; e < 4; ++e)
+          sum_of(product, e) = products == 3 ? sum_of(product, e) + part[product][e] : part[product][e];
       }
     }
   }

@@ -11,6 +11,9 @@ APL_DEVICE bool apl_aligned(const Array& array) {
 // four neighbouring rows, then each touch every bank of shared memory once.
 APL_DEVICE constexpr int apl_swizzle(int q) { return (q & 3) * 8 ^ (q & 4); }
 
+// Whether a row of a tile is one of its operand, by where its copy begins: far below all positions where it is none.
+APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }
+
 // The unsigned integer of so many bytes.
 template <unsigned bytes>
 struct apl_word;

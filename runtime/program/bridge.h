@@ -64,6 +64,8 @@ class Bridge {
   bool is_argument(std::uint64_t age) const { return age < call_; }
   // What `make` allocates outlives the call.
   int keeping(const std::function<int()>& make);
+  // The status as an apl_status, with the context's text.
+  int finish(const Status& status) { return finish(&context_, status); }
 
  private:
   static Bridge& of(apl_context* ctx) { return *static_cast<Bridge*>(ctx->state); }

@@ -296,6 +296,8 @@ Status Program::set_sparse_plans(const std::vector<SparsePlan>& texts) {
   auto plans = program::read_plans(texts);
   if (!plans) return std::move(plans).error();
   const std::lock_guard turn(state_->mutex);
+  if (auto followed = program::check_followed(*plans); !followed && !state_->bridge->sparse().uses_library())
+    return followed;
   state_->plans = std::move(*plans);
   return Unit{};
 }

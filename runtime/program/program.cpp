@@ -36,8 +36,10 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
   // Integers wrap, as the IR says. Products and sums are rounded one by one, so that every machine and the interpreter
   // give the same bits; only the micro-kernels of packed contractions may fuse them, by an attribute of their own.
   // Nobody looks at traps or errno, and vector code must know.
-  host.command = {options.c_compiler,  "-std=c11", "-O3",     "-march=native",     "-fopenmp",
-                  "-shared",           "-fPIC",    "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
+  // What only launches kernels that are emulated should rather be compiled quickly.
+  const char* optimisation = options.backend == "emulate" ? "-O1" : "-O3";
+  host.command = {options.c_compiler,  "-std=c11", optimisation, "-march=native",     "-fopenmp",
+                  "-shared",           "-fPIC",    "-fwrapv",    "-ffp-contract=off", "-fno-math-errno",
                   "-fno-trapping-math"};
   host.command.insert(host.command.end(), options.c_flags.begin(), options.c_flags.end());
   host.libraries = {"-lm"};
@@ -68,6 +70,8 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   if (!object) return std::move(object).error();
   auto plans = program::read_plans(options.sparse_plans);
   if (!plans) return std::move(plans).error();
+  if (auto followed = program::check_followed(*plans); !followed && !options.use_cublas)
+    return std::move(followed).error();
   auto state = std::make_shared<State>();
   state->plans = std::move(*plans);
   state->remarks = options.remarks;
@@ -79,6 +83,7 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   state->bridge.emplace(std::move(*backend), static_cast<const apl_location*>(state->object.symbol("apl_locations")));
   state->bridge->plans(
       {device, options.log, static_cast<const apl_lazy_kernel*>(state->object.symbol("apl_lazy_kernels"))});
+  if (options.use_cublas) state->bridge->sparse().use_library();
   return Program(std::move(state));
 }
 

@@ -61,6 +61,10 @@ struct ProgramOptions {
   // Plans for sparse operands. Of several for one operand that is taken which is for the matrix of the call and for the
   // operator; a call with a matrix that none of them is for fails (run.argument).
   std::vector<SparsePlan> sparse_plans;
+  // A plan that says `form dense` then runs the dense product of cuBLAS, which is looked for at run time, on a copy of
+  // the operand with all of its zeros (cuda; in emulation plain loops stand in its place). Else such a plan is not used
+  // where others are given for the operand, and refused where none is (run.argument).
+  bool use_cublas = false;
   RemarkSink remarks;  // what became of them, each once; may be null
   // Of the program's entries, where they are known: Program::call_in_place checks its arguments by them.
   std::vector<EntryType> entries;
@@ -150,8 +154,8 @@ class Program {
   Result<std::vector<double>> benchmark(std::string_view entry, const std::vector<HostValue>& inputs, int runs,
                                         double seconds = std::numeric_limits<double>::infinity());
 
-  // Microseconds that the kernels of a call take by the device's clock, each launched many times; after a call that does
-  // not count. unsupported.backend where there is no such clock.
+  // Microseconds that the kernels of a call take by the device's clock, each launched many times; after a call that
+  // does not count. unsupported.backend where there is no such clock.
   Result<double> kernel_time(std::string_view entry, const std::vector<HostValue>& inputs);
 
   double last_microseconds() const;  // of the last call, likewise

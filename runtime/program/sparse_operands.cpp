@@ -62,6 +62,13 @@ std::string taken(const apl_sparse_packed& packed, std::int32_t type) {
   return text;
 }
 
+// By a library that was asked for.
+std::string taken(Bridge& bridge) {
+  return fmt::format("the dense product of a copy with all zeros, by {}", bridge.backend().library_name());
+}
+
+ScalarType sum_type(ScalarType type) { return byte_size(type) == 2 ? ScalarType::f32 : type; }
+
 std::string taken(const apl_sparse_sddmm_packed& packed) {
   return packed.windows > 0 ? fmt::format("{} windows of 8 rows", packed.windows) : "a list of the non-zeros";
 }
@@ -101,7 +108,7 @@ PlanUse* SparseOperands::plan_for(std::uint64_t age, bool sddmm) {
       if (use.why.empty())
         use.why = fmt::format("it is for operator {}, the program multiplies `{}` by {}", sddmm ? "spmm" : "sddmm",
                               use.plan->operand, sddmm ? "sddmm" : "spmm");
-    } else if (plan.dense) {
+    } else if (plan.dense && (on_host_ || !uses_library_)) {
       use.why = "it says `form dense`, and this program was compiled for a sparse operand";
     } else if (found == nullptr) {
       found = &use;
@@ -154,9 +161,11 @@ int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, s
       return status;
     known->values = bridge.is_argument(values) ? values : 0;
   }
-  if (plan) *plan = {plan->plan, true, taken(known->operand.packed, product.type)};
+  const bool is_dense = plan && plan->plan->plan->dense;
+  if (plan) *plan = {plan->plan, true, is_dense ? taken(bridge) : taken(known->operand.packed, product.type)};
   done = 1;
   known->operand.is_wide = product.is_wide;
+  if (is_dense) return multiply(bridge, product, known->operand);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): it is read
   return apl_sparse_spmm(ctx, &known->operand, {const_cast<void*>(product.b), product.b_row},
                          {product.c, product.c_row}, product.width, nullptr, product.epilogue);
@@ -226,6 +235,7 @@ int SparseOperands::order_of(const Bridge& bridge, const apl_sparse_csr& matrix,
 
 int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made) {
   apl_context* ctx = bridge.context();
+  const apl_sparse_plan* given = plan ? plan->plan->plan.get() : nullptr;
   HostPacked host;
   host.row_start.resize(static_cast<std::size_t>(product.rows) + 1);
   int status = ctx->backend->download(ctx, host.row_start.data(), product.row_start, (product.rows + 1) * 8);
@@ -239,11 +249,64 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, cons
     if (!order->empty()) options.row_order = order->data();
   }
   apl_sparse_packed* raw = nullptr;
-  const int failed = apl_sparse_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, &bridge.device(),
-                                            product.type, product.width, &options, &raw);
+  const int failed = given && given->dense ? apl_sparse_packed_dense(&host.csr, &bridge.device(), &raw)
+                                           : apl_sparse_packed_make(&host.csr, given, &bridge.device(), product.type,
+                                                                    product.width, &options, &raw);
   const Owned<apl_sparse_packed, apl_sparse_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload(ctx, packed.get(), product.type, &made.operand); });
+}
+
+int SparseOperands::multiply(Bridge& bridge, const apl_sparse_product& product, const apl_sparse_operand& operand) {
+  apl_context* ctx = bridge.context();
+  const auto type = static_cast<ScalarType>(product.type);
+  DenseProduct dense{.type = type,
+                     .result = product.is_wide ? sum_type(type) : type,
+                     .rows = product.rows,
+                     .columns = product.width,
+                     .depth = product.columns,
+                     .a = operand.value,
+                     .b = product.b,
+                     .c = product.c,
+                     .a_row = product.columns,
+                     .b_row = product.b_row,
+                     .c_row = product.c_row};
+  if (!product.epilogue) return bridge.finish(bridge.backend().library_product(dense));
+  dense.result = sum_type(type);
+  void* sums = nullptr;
+  int status = ctx->backend->allocate(ctx, product.rows * product.width * byte_size(dense.result), "sums", &sums);
+  if (status != APL_SUCCESS) return status;
+  dense.c = sums;
+  dense.c_row = product.width;
+  status = bridge.finish(bridge.backend().library_product(dense));
+  if (status == APL_SUCCESS)
+    status = apl_sparse_join(ctx, &operand, sums, {product.c, product.c_row}, product.width, product.epilogue);
+  const int released = ctx->backend->release(ctx, sums);
+  return status != APL_SUCCESS ? status : released;
+}
+
+int SparseOperands::multiply(Bridge& bridge, const apl_sparse_sddmm_product& sddmm,
+                             const apl_sparse_sddmm_operand& operand) {
+  apl_context* ctx = bridge.context();
+  const auto type = static_cast<ScalarType>(sddmm.type);
+  DenseProduct dense{.type = type,
+                     .result = sum_type(type),
+                     .rows = sddmm.rows,
+                     .columns = sddmm.columns,
+                     .depth = sddmm.depth,
+                     .a = sddmm.x,
+                     .b = sddmm.y,
+                     .a_row = sddmm.x_row,
+                     .b_row = sddmm.y_row,
+                     .c_row = sddmm.columns,
+                     .b_by_columns = true};
+  int status = ctx->backend->allocate(ctx, sddmm.rows * sddmm.columns * byte_size(dense.result), "sums", &dense.c);
+  if (status != APL_SUCCESS) return status;
+  status = bridge.finish(bridge.backend().library_product(dense));
+  if (status == APL_SUCCESS)
+    status = apl_sparse_sample(ctx, &operand, sddmm.values, dense.c, sddmm.result, sddmm.epilogue);
+  const int released = ctx->backend->release(ctx, dense.c);
+  return status != APL_SUCCESS ? status : released;
 }
 
 int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done) {
@@ -274,9 +337,11 @@ int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm,
     sddmms_.push_back(made);
     known = sddmms_.end() - 1;
   }
-  if (plan) *plan = {plan->plan, true, taken(known->operand.packed)};
+  const bool is_dense = plan && plan->plan->plan->dense;
+  if (plan) *plan = {plan->plan, true, is_dense ? taken(bridge) : taken(known->operand.packed)};
   done = 1;
   known->operand.is_wide = sddmm.is_wide;
+  if (is_dense) return multiply(bridge, sddmm, known->operand);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): they are read
   return apl_sparse_sddmm(ctx, &known->operand, sddmm.values, {const_cast<void*>(sddmm.x), sddmm.x_row},
                           {const_cast<void*>(sddmm.y), sddmm.y_row}, sddmm.depth, sddmm.result, sddmm.epilogue);
@@ -294,9 +359,13 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, 
   for (std::size_t r = 1; r < host.row_start.size(); ++r) host.row_start[r] += host.row_start[r - 1];
   status = host.read(ctx, sddmm.rows, sddmm.columns, sddmm.nonzeros, sddmm.column);
   if (status != APL_SUCCESS) return status;
+  const apl_sparse_plan* given = plan ? plan->plan->plan.get() : nullptr;
   apl_sparse_sddmm_packed* raw = nullptr;
-  const int failed = apl_sparse_sddmm_packed_make(&host.csr, plan ? plan->plan->plan.get() : nullptr, &bridge.device(),
-                                                  sddmm.type, sddmm.depth, nullptr, &raw);
+  // Of all sums those of a list are taken.
+  const apl_sparse_options list{.window = -1};
+  const bool is_dense = given && given->dense;
+  const int failed = apl_sparse_sddmm_packed_make(&host.csr, is_dense ? nullptr : given, &bridge.device(), sddmm.type,
+                                                  sddmm.depth, is_dense ? &list : nullptr, &raw);
   const Owned<apl_sparse_sddmm_packed, apl_sparse_sddmm_packed_free> packed(raw);
   if (failed != APL_SPARSE_FINE) return refuse(ctx, failed);
   return bridge.keeping([&] { return apl_sparse_upload_sddmm(ctx, packed.get(), sddmm.type, &made.operand); });

@@ -25,6 +25,9 @@ class SparseOperands {
   // Whether these arrays of an argument are the matrix. They are read once for each argument.
   int is_known(Bridge& bridge, const apl_known_matrix& matrix, const void* row_start, const void* column,
                const void* values, std::int32_t& is_it);
+  // Plans that say `form dense` run the dense product of the backend's library; else they are not used.
+  void use_library() { uses_library_ = true; }
+  bool uses_library() const { return uses_library_; }
   // Of the host: what was asked for last, by each of the threads.
   void work() { apl_sparse_cpu_work(&cpu_.call); }
 
@@ -52,6 +55,10 @@ class SparseOperands {
   };
   int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
   int make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made);
+
+  // The dense products, by the backend's library.
+  static int multiply(Bridge& bridge, const apl_sparse_product& product, const apl_sparse_operand& operand);
+  static int multiply(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const apl_sparse_sddmm_operand& operand);
 
   // Orders of rows that were made where there is no plan, for the latest patterns; empty: as they are. It is good until
   // the next call.
@@ -82,6 +89,7 @@ class SparseOperands {
   };
   std::vector<Planned> planned_;
   const bool on_host_;
+  bool uses_library_ = false;
   apl_sparse_cpu_operands cpu_{};
   std::vector<Product> products_;
   std::vector<Sddmm> sddmms_;

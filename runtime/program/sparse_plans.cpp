@@ -33,6 +33,20 @@ Result<std::vector<GivenPlan>> read_plans(const std::vector<SparsePlan>& texts) 
   return plans;
 }
 
+Status check_followed(const std::vector<GivenPlan>& plans) {
+  for (const GivenPlan& given : plans) {
+    const auto has_tiles = [&](const GivenPlan& other) {
+      return other.operand == given.operand && other.plan->dense == 0;
+    };
+    if (given.plan->dense != 0 && std::ranges::none_of(plans, has_tiles))
+      return make_error(Code::run_argument, {},
+                        fmt::format("sparse operand `{0}`: plan {1} says `form dense`: compile the program without "
+                                    "#[sparse({0})]",
+                                    given.operand, given.source));
+  }
+  return Unit{};
+}
+
 Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& plans, const std::string& operand,
                                                 const apl_sparse_csr& matrix) {
   std::vector<const GivenPlan*> fitting;

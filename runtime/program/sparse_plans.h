@@ -21,6 +21,10 @@ struct GivenPlan {
 // Code syntax.error, with the source's name.
 Result<std::vector<GivenPlan>> read_plans(const std::vector<SparsePlan>& texts);
 
+// Error run.argument: all plans of an operand say `form dense`, which a program that was compiled for a sparse operand
+// cannot follow without a library of products.
+Status check_followed(const std::vector<GivenPlan>& plans);
+
 // Those of an operand that are for this matrix; more than one if some are for other operators. Error run.argument where
 // there are plans, but none for it: it says what differs.
 Result<std::vector<const GivenPlan*>> plans_for(const std::vector<GivenPlan>& plans, const std::string& operand,

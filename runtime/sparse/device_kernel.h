@@ -33,6 +33,11 @@ APL_SPARSE_API int apl_sparse_load_kernel(struct apl_context* ctx, const struct 
 APL_SPARSE_API int apl_sparse_start(struct apl_context* ctx, const struct apl_sparse_kernel* kernel, int64_t blocks,
                                     int32_t threads, int64_t shared_bytes, void** args, int32_t count);
 
+// Adds up the sums of the pieces of rows, and does with them what is done after the sum.
+APL_SPARSE_API int apl_sparse_join(struct apl_context* ctx, const struct apl_sparse_operand* a, void* pieces,
+                                   struct apl_sparse_dense c, int64_t width,
+                                   const struct apl_sparse_epilogue* epilogue);
+
 // What kernel of SpMM runs, with what numbers.
 struct apl_sparse_spmm_choice {
   int32_t elements, lanes, warps;                  // of rows

@@ -155,6 +155,16 @@ APL_SPARSE_API int apl_sparse_sddmm(struct apl_context* ctx, const struct apl_sp
                                     const void* values, struct apl_sparse_dense x, struct apl_sparse_dense y,
                                     int64_t depth, void* result, const struct apl_sparse_epilogue* epilogue);
 
+// For another library's dense product, of what stands at `value` then: all elements of the matrix, row by row, whose
+// zeros are stored. Its sums, [rows][width] in their own type, are the pieces of apl_sparse_join (device_kernel.h).
+APL_SPARSE_API int apl_sparse_packed_dense(const struct apl_sparse_csr* matrix, const struct apl_device* device,
+                                           struct apl_sparse_packed** packed);
+// result[n] = after(values[n] * all[row of n][column of n]) of a list of coordinates, where `all` has the sums of every
+// row of X and row of Y.
+APL_SPARSE_API int apl_sparse_sample(struct apl_context* ctx, const struct apl_sparse_sddmm_operand* a,
+                                     const void* values, const void* all, void* result,
+                                     const struct apl_sparse_epilogue* epilogue);
+
 // The parts of kernel texts.
 enum apl_sparse_text {
   APL_SPARSE_TEXT_WARP,
@@ -166,7 +176,8 @@ enum apl_sparse_text {
   APL_SPARSE_TEXT_SDDMM,
   APL_SPARSE_TEXT_VALUES,
   APL_SPARSE_TEXT_JOIN,
-  APL_SPARSE_TEXT_PLAIN_WINDOWS
+  APL_SPARSE_TEXT_PLAIN_WINDOWS,
+  APL_SPARSE_TEXT_SAMPLE
 };
 APL_SPARSE_API const char* apl_sparse_kernel_part(enum apl_sparse_text part);
 

@@ -167,9 +167,8 @@ static int32_t widest_of_spmm(const struct apl_sparse_operand* a, const struct a
   return of_c == 16 / sizeof(float) || of_b < of_c ? of_b : of_c;
 }
 
-// Adds up the sums of the pieces of rows.
-static int join_pieces(struct apl_context* ctx, const struct apl_sparse_operand* a, void* pieces,
-                       struct apl_sparse_dense c, int64_t width, const struct apl_sparse_epilogue* epilogue) {
+int apl_sparse_join(struct apl_context* ctx, const struct apl_sparse_operand* a, void* pieces,
+                    struct apl_sparse_dense c, int64_t width, const struct apl_sparse_epilogue* epilogue) {
   static const enum apl_sparse_text kParts[] = {APL_SPARSE_TEXT_WARP, APL_SPARSE_TEXT_NUMBERS, APL_SPARSE_TEXT_JOIN};
   const char *written = NULL, *type = apl_sparse_type_name(a->type, &written), *suffix;
   const char* result = apl_sparse_result_type(a->type, a->is_wide, &suffix);
@@ -265,7 +264,7 @@ int apl_sparse_spmm(struct apl_context* ctx, const struct apl_sparse_operand* a,
   status = apl_sparse_start(ctx, &kernel, (int64_t)window_blocks * slice_groups + row_blocks * row_slices,
                             choice.warps * warp, shared_bytes, args, sizeof args / sizeof args[0]);
   if (f->cuts == 0) return status;
-  if (!status) status = join_pieces(ctx, a, pieces, c, width, epilogue);
+  if (!status) status = apl_sparse_join(ctx, a, pieces, c, width, epilogue);
   const int released = ctx->backend->release(ctx, pieces);
   return status ? status : released;
 }

@@ -11,6 +11,7 @@ extern "C" const char* apl_sparse_kernel_part(apl_sparse_text part) {
       std::string(apl::sparse_staged_text()), std::string(apl::sparse_spmm_text()),
       std::string(apl::sparse_sddmm_text()),  std::string(apl::sparse_values_text()),
       std::string(apl::sparse_join_text()),   std::string(apl::sparse_plain_windows_text()),
+      std::string(apl::sparse_sample_text()),
   };
   return kTexts[part].c_str();
 }

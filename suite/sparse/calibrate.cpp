@@ -82,6 +82,22 @@ Coefficients fit_ell(const Profile& profile, Operator op) {
   return fit(profile, {op, kPart, kBytes}, kPart, samples);
 }
 
+// What ELL rows reach whose columns were all gathered just before, in operations a byte of what they reach otherwise.
+double peak_of(const Profile& profile) {
+  std::vector<double> peaks;
+  for (const std::int64_t width : {16, 32, 64}) {
+    const std::int64_t rows = kGroupRows;
+    const Csr matrix = fake_matrix(width, rows);
+    const TilesPointer tiles = tiles_like(matrix, {{}, Remainder::ell}, {{width}, rows * width, 1});
+    const double time = time_of(matrix, *tiles, Operator::spmm) - profile.spmm_ell.b;
+    const auto operations = static_cast<double>(2 * rows * width * kPart);
+    if (time > 0) peaks.push_back(profile.spmm_ell.a * operations / time);
+  }
+  if (peaks.empty()) return profile.peak;
+  std::ranges::sort(peaks);
+  return peaks[peaks.size() / 2];
+}
+
 Coefficients fit_segments(const Profile& profile, Operator op) {
   std::vector<Sample> samples;
   for (const std::int64_t length : {8, 64})
@@ -123,6 +139,8 @@ Profile calibrate(const std::string& name) {
   profile.workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   profile.blocks.clear();
   profile.block_tile = 0;
+  profile.spmm_ell = fit_ell(profile, Operator::spmm);
+  profile.peak = rounded(peak_of(profile));
   for (const Operator op : {Operator::spmm, Operator::sddmm}) {
     (op == Operator::spmm ? profile.spmm_ell : profile.sddmm_ell) = rounded(fit_ell(profile, op));
     (op == Operator::spmm ? profile.spmm_segments : profile.sddmm_segments) = rounded(fit_segments(profile, op));

@@ -1,5 +1,5 @@
-// The CUDA driver and NVRTC, as far as generated libraries use them, over the emulator: libraries find it by dlopen as
-// they find the real ones, so that all of their own code runs on machines without a GPU.
+// The CUDA driver, NVRTC and cuBLAS, as far as programs and generated libraries use them, over the emulator: they find
+// it by dlopen as they find the real ones, so that all of their own code runs on machines without a GPU.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -195,6 +195,23 @@ int nvrtcGetCUBIN(void* program, char* code) {
   const auto* text = static_cast<std::string*>(program);
   std::memcpy(code, text->c_str(), text->size() + 1);
   return 0;
+}
+
+int cublasCreate_v2(void** handle) { return *handle = &driver(), 0; }
+int cublasDestroy_v2(void*) { return 0; }
+int cublasSetStream_v2(void*, void*) { return 0; }
+// All arrays by columns there, by rows here.
+int cublasGemmEx(void*, int first_transposed, int second_transposed, int m, int n, int k, const void*, const void* a,
+                 int a_type, int a_row, const void* b, int b_type, int b_row, const void*, void* c, int c_type,
+                 int c_row, int, int) {
+  const std::map<int, apl::ScalarType> types = {
+      {0, apl::ScalarType::f32}, {1, apl::ScalarType::f64}, {2, apl::ScalarType::f16}, {14, apl::ScalarType::bf16}};
+  if (second_transposed != 0 || a_type != b_type) return refuse("a product that nobody asks for");
+  apl::DenseProduct product{.type = types.at(a_type), .result = types.at(c_type), .rows = n, .columns = m, .depth = k};
+  product.a = b, product.b = a, product.c = c;
+  product.a_row = b_row, product.b_row = a_row, product.c_row = c_row;
+  product.b_by_columns = first_transposed != 0;
+  return finish(driver().backend->library_product(product));
 }
 
 }  // extern "C"

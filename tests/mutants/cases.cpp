@@ -114,6 +114,28 @@ std::vector<Case> cases() {
                   {{"n", 200}, {"m", 8}, {"b", 8}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  // The same of bytes, of which one operand is turned while it is copied; and products of f32 by tf32.
+  all.push_back({"unit_bytes",
+                 "entry unit_bytes [n][m][b] (A: [n][m]i8) (B: [m][b]u8) : [n][b]i32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> "
+                 "i32.sum (tabulate m (\\k -> i32.i8 A[i, k] * i32.u8 B[k, j]))))\n",
+                 {{"T_n", 8}, {"R_n", 8}, {"T_b", 16}, {"R_b", 4}, {"T_m", 32}, {"stages", 3}, {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 70}, {"b", 67}},
+                  {{"n", 64}, {"m", 96}, {"b", 64}},
+                  {{"n", 200}, {"m", 16}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  all.push_back({"unit_floats",
+                 "#[f32_3xtf32]\nentry unit_floats [n][m][b] (A: [n][m]f32) (B: [m][b]f32) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> f32.sum (tabulate m (\\k -> A[i, k] * B[k, j]))))\n",
+                 {{"T_n", 4}, {"R_n", 8}, {"T_b", 8}, {"R_b", 4}, {"T_m", 16}, {"stages", 3}, {"tiles_per_block", 2}},
+                 {{{"n", 70}, {"m", 70}, {"b", 67}},
+                  {{"n", 64}, {"m", 48}, {"b", 64}},
+                  {{"n", 100}, {"m", 32}, {"b", 64}},
+                  {{"n", 64}, {"m", 27}, {"b", 32}},
+                  {{"n", 100}, {"m", 12}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
   // Two dims of the reduction, neither a multiple of its tiles.
   all.push_back(
       {"deep",
@@ -189,11 +211,12 @@ const std::vector<Equivalent>& equivalents() {
   static const std::vector<Equivalent> kAll = [] {
     std::vector<Equivalent> all{
         {"", "guard `has_remainder`", "a rest of no depth is one step more, which copies and adds nothing"},
-        {"short long staged flat bytes after", "guard `ahead < steps`",
+        {"short long staged flat bytes after unit_floats", "guard `ahead < steps`",
          "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
         {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
-        {"short long staged unstaged filled after flat deep bytes", "guard `next < last` 1",
+        {"short long staged unstaged filled after flat deep bytes unit_floats", "guard `next < last` 1",
          "rows beyond the last tile are as rows outside of it, and no turn uses them"},
+        {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
         {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},

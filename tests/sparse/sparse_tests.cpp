@@ -1,12 +1,12 @@
 // Random programs with a sparse operand, on matrices of several kinds: after sparsify, after all passes, and on
 // backends they give what the same programs give without sparsify; over tiles, too, by random plans and by the built-in
-// one. Elements are small integers, so equality is exact.
+// one. With --plans the runtime's kernels follow random plans, and plans that say `form dense` by a library. Elements
+// are small integers, so equality is exact.
 //   apl_sparse_tests --count=3000 --seed=1 [--backends=c,emulate,cuda] [--c-flags=-O0] [--batch=25] [--large]
-//                    [--state=FILE]
+//                    [--plans=10] [--state=FILE]
 // Long runs tell after each batch how far they are; with a state file they go on where one before stopped.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -20,6 +20,7 @@
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
+#include "tests/command_line.h"
 #include "tests/sparse/generate.h"
 #include "tests/sparse/tiles.h"
 #include "tests/testing.h"
@@ -36,6 +37,7 @@ struct Options {
   std::vector<std::string> backends{"c", "emulate"};
   std::vector<std::string> c_flags;
   bool large = false;
+  int plans = 0;  // of every so manieth program the runtime's kernels follow plans; 0: of none
   std::string state;
 };
 
@@ -67,8 +69,8 @@ class Tester {
   explicit Tester(const Options& options) : options_(options) {}
 
   int run() {
-    const std::string key = fmt::format("seed {} batch {} large {} backends {}", options_.seed, options_.batch,
-                                        options_.large, fmt::join(options_.backends, ","));
+    const std::string key = fmt::format("seed {} batch {} large {} plans {} backends {}", options_.seed, options_.batch,
+                                        options_.large, options_.plans, fmt::join(options_.backends, ","));
     if (!options_.state.empty()) tally_.load(options_.state, key);
     const std::time_t start = std::time(nullptr);
     const int before = tally_.done;
@@ -112,6 +114,7 @@ class Tester {
     print("forms", choices().forms);
     print("matrices", choices().matrices);
     print("tiles", {"blocks", "lists", "runs", "padding"});
+    if (options_.plans > 0) print("plans", {"followed", "dense"});
     return all;
   }
 
@@ -132,6 +135,7 @@ class Tester {
     std::string who;
     const Module* module;
     Program* program = nullptr;  // none: the interpreter runs the module
+    bool library = false;        // of dense products
   };
 
   // `ways`: options of sparsify.
@@ -194,14 +198,20 @@ class Tester {
         ProgramOptions load;
         load.backend = backend;
         load.c_flags = options_.c_flags;
+        load.use_cublas = !c;
+        load.remarks = [&](const Remark& remark) {
+          const bool is_dense = render(remark, "").find("the dense product") != std::string::npos;
+          if (remark.kind == RemarkKind::applied) tally_.drawn[is_dense ? "plans dense" : "plans followed"] += 1;
+        };
         auto program = Program::load(made->host, load);
         if (!program) return fail(backend + ": " + program.error().message);
         programs.push_back(std::move(*program));
-        subjects.push_back({backend + (by_tiles ? " with tiles" : ""), &module, &programs.back()});
+        subjects.push_back({backend + (by_tiles ? " with tiles" : ""), &module, &programs.back(), !c});
       }
     for (const Entry& entry : entries) {
       count_drawn(entry);
-      try_entry(entry, *source, subjects);
+      try_entry(entry, *source, subjects,
+                options_.plans > 0 && (first + (&entry - entries.data())) % options_.plans == 0);
     }
   }
 
@@ -223,7 +233,31 @@ class Tester {
     return results;
   }
 
-  void try_entry(const Entry& entry, const Module& source, const std::vector<Subject>& subjects) {
+  // The runtime's kernels by random plans, and the dense product of a library.
+  template <class Compare>
+  static void try_plans(const Subject& subject, const Entry& entry, const SoaInterface& sparse, const Values& inputs,
+                        std::uint64_t seed, const Compare& compare) {
+    const HostCsr matrix = to_csr(inputs.front());
+    Random random(seed);
+    std::vector<SparsePlan> by_tiles, dense;
+    for (const bool sddmm : {false, true}) {
+      by_tiles.push_back({sparse.names.front(), "random", random_plan(matrix, sddmm, random)});
+      dense.push_back({sparse.names.front(), "dense", dense_plan(matrix, sddmm)});
+    }
+    const bool has_library = subject.library && entry.type.find('f') != std::string::npos;
+    for (const auto* plans : {&by_tiles, &dense}) {
+      if (plans == &dense && !has_library) continue;
+      const std::string who = subject.who + (plans == &dense ? " by plans that say dense" : " by random plans");
+      if (const Status set = subject.program->set_sparse_plans(*plans); !set) {
+        compare(who, set.error());
+      } else {
+        compare(who, subject.program->call(entry.name, inputs));
+      }
+    }
+    if (const Status set = subject.program->set_sparse_plans({}); !set) compare("without plans", set.error());
+  }
+
+  void try_entry(const Entry& entry, const Module& source, const std::vector<Subject>& subjects, bool by_plans) {
     const Function& function = *source.find_entry(entry.name);
     Random random(entry.seed + 1);
     // Sums of sums are too large to be exact in half precision.
@@ -264,6 +298,8 @@ class Tester {
         const bool tiles = std::ranges::any_of(sparse.soas, [](const SparseSoa& b) { return has_tiles(b.fields); });
         if (!tiles) {
           compare(subject.who, run_subject(subject, entry.name, *inputs, seed));
+          if (by_plans && round == 2 && subject.program != nullptr && !sparse.empty())
+            try_plans(subject, entry, sparse, *inputs, seed, compare);
           continue;
         }
         for (const bool builtin : {false, true})
@@ -288,18 +324,17 @@ class Tester {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"runs random programs with sparse operands on every backend against the interpreter"};
+  apl::CommandLine line("runs random programs with sparse operands on every backend against the interpreter");
   Options options;
-  app.add_option("--seed", options.seed, "of the first program; the next has the next one")->capture_default_str();
-  app.add_option("--count", options.count, "how many programs")->capture_default_str();
-  app.add_option("--batch", options.batch, "programs in one text for the compiler")->capture_default_str();
-  app.add_option("--backends", options.backends, "c, emulate, cuda; none")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--c-flags", options.c_flags, "for the C compiler")->delimiter(' ');
-  app.add_flag("--large", options.large,
-               "sizes for which the runtime's kernels are chosen, on backends that have them");
-  app.add_option("--state", options.state,
-                 "file with what is done so far: a run with the same options goes on from it");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--seed", options.seed, "of the first program; the next has the next one");
+  line.option("--count", options.count, "how many programs");
+  line.option("--batch", options.batch, "programs in one text for the compiler");
+  line.option("--backends", options.backends, "c, emulate, cuda; none");
+  line.option("--c-flags", options.c_flags, "for the C compiler");
+  line.flag("--large", options.large, "sizes for which the runtime's kernels are chosen, on backends that have them");
+  line.option("--plans", options.plans, "of every so manieth program the runtime's kernels follow random plans");
+  line.option("--state", options.state, "file with what is done so far: a run with the same options goes on from it");
+  if (const auto code = line.parse(argc, argv)) return *code;
   if (options.backends == std::vector<std::string>{"none"}) options.backends.clear();
   return Tester(options).run();
 }

@@ -22,13 +22,18 @@ std::string random_selections(Random& random) {
   return text;
 }
 
+std::string head_of_plan(const HostCsr& matrix, bool sddmm) {
+  const apl_sparse_csr rows = apl::csr_view(matrix);
+  return fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\n", rows.rows,
+                     rows.columns, rows.nonzeros, apl_sparse_hash(&rows), sddmm ? "sddmm" : "spmm");
+}
+
 }  // namespace
 
+std::string dense_plan(const HostCsr& matrix, bool sddmm) { return head_of_plan(matrix, sddmm) + "form dense\nend\n"; }
+
 std::string random_plan(const HostCsr& matrix, bool sddmm, Random& random) {
-  const apl_sparse_csr rows = apl::csr_view(matrix);
-  std::string text =
-      fmt::format("apl-sparse-plan 2\nmatrix {} {} {} {:016x}\noperator {}\ndense 8 part 8\nform tiles\norder",
-                  rows.rows, rows.columns, rows.nonzeros, apl_sparse_hash(&rows), sddmm ? "sddmm" : "spmm");
+  std::string text = head_of_plan(matrix, sddmm) + "form tiles\norder";
   if (random.chance(50)) {
     text += " natural";
   } else {

@@ -11,3 +11,7 @@ entry product [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
 #[sparse(A, result)]
 entry sampled [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 =
   map2 (\row x -> map2 (\a y -> a * f32.product (map2 (+) x y)) row Y) A X
+
+#[sparse(A, result)]
+entry samples [n][m][k] (A: [n][m]f32) (X: [n][k]f32) (Y: [m][k]f32): [n][m]f32 =
+  map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X

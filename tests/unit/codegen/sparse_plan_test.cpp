@@ -69,10 +69,13 @@ TEST_CASE("a plan makes the form of a program's operand, whatever the size") {
   };
   for (const Case& one : {Case{"spmm", kWindows, "is used {of it=2 windows of 32 rows on tensor cores"},
                           Case{"sddmm", kWindows, "is not used {why=it is for operator sddmm"},
-                          Case{"spmm", "form dense\n", "is not used {why=it says `form dense`"}}) {
+                          Case{"spmm", "form dense\n",
+                               "is used {of it=the dense product of a copy with all zeros, by plain loops in cuBLAS's "
+                               "place}"}}) {
     INFO(one.said);
     apl::ProgramOptions options;
     options.backend = "emulate";
+    options.use_cublas = true;
     options.sparse_plans = {{"A", "a.plan", plan_text(apl::csr_view(matrix), one.op, one.form)}};
     std::vector<std::string> said;
     options.remarks = [&](const apl::Remark& remark) { said.push_back(render(remark, "")); };
@@ -85,6 +88,85 @@ TEST_CASE("a plan makes the form of a program's operand, whatever the size") {
     }
     REQUIRE(said.size() == 1);  // not once a call
     CHECK(said.front().find(std::string("plan a.plan for `A` ") + one.said) != std::string::npos);
+  }
+}
+
+TEST_CASE("a plan that says `form dense` is refused, or not used beside others, where no library follows it") {
+  const PlannedProgram program = planned_program();
+  const Values inputs = planned_inputs(program.source);
+  const apl::HostCsr matrix = apl::to_csr(inputs.front());
+  const auto plan = [&](const char* name, const char* op, const char* form) {
+    return apl::SparsePlan{"A", name, plan_text(apl::csr_view(matrix), op, form)};
+  };
+  apl::ProgramOptions options;
+  options.backend = "emulate";
+  options.sparse_plans = {plan("dense.plan", "spmm", "form dense\n")};
+  const auto refused = apl::Program::load(program.host, options);
+  REQUIRE(!refused);
+  const std::string message =
+      "sparse operand `A`: plan dense.plan says `form dense`: compile the program without #[sparse(A)]";
+  CHECK(refused.error().message == message);
+  std::string said;
+  options.remarks = [&](const apl::Remark& remark) { said += render(remark, ""); };
+  options.sparse_plans.push_back(plan("tiles.plan", "sddmm", kWindows));
+  auto loaded = apl::Program::load(program.host, options);
+  REQUIRE(loaded);
+  REQUIRE(loaded->call("spmm", inputs));
+  CHECK(said.find("plan dense.plan for `A` is not used {why=it says `form dense`") != std::string::npos);
+  options.sparse_plans.pop_back();
+  const apl::Status set = loaded->set_sparse_plans(options.sparse_plans);
+  REQUIRE(!set);
+  CHECK(set.error().message == message);
+}
+
+// The program multiplies by a library what it else goes through by its non-zeros.
+TEST_CASE("dense products of a library: types, batches, what is done after the sum, samples") {
+  struct Case {
+    const char *entry, *op, *text;
+  };
+  for (const Case& one : {Case{"relu", "spmm", R"(#[sparse(A)]
+entry relu [n][m][b] (A: [n][m]f16) (B: [m][b]f16) (bias: [b]f32): [n][b]f32 =
+  map (\row -> map2 (\col z -> f32.max 0 (z + f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col)))
+       (transpose B) bias) A)"},
+                          Case{"wide", "spmm", R"(#[sparse(A)]
+entry wide [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (\a x -> f32.f16 a * f32.f16 x) row col)) (transpose B)) A)"},
+                          Case{"batches", "spmm", R"(#[sparse(A)]
+entry batches [n][m][b] (A: [n][m]f64) (B: [b][m][n]f64): [b][n][n]f64 =
+  map (\X -> map (\row -> map (\col -> f64.sum (map2 (*) row col)) (transpose X)) A) B)"},
+                          Case{"samples", "sddmm", R"(#[sparse(A, result)]
+entry samples [n][m][b] (A: [n][m]f32) (X: [n][b]f32) (Y: [m][b]f32): [n][m]f32 =
+  map2 (\row x -> map2 (\a y -> a * f32.sum (map2 (*) x y)) row Y) A X)"},
+                          Case{"scores", "sddmm", R"(#[sparse(A)]
+entry scores [n][m][b] (A: [n][m]f16) (X: [n][b]f16) (Y: [m][b]f16): [n][m]f32 =
+  map2 (\row x -> map2 (\a y -> f32.f16 a * f32.sum (map2 (\p q -> f32.f16 p * f32.f16 q) x y)) row Y) A X)"}}) {
+    INFO(one.entry);
+    auto source = apl::compile({"dense.fut", one.text}, {});
+    REQUIRE(source);
+    Module memory = *source;
+    const auto pipeline = apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory), apl::PassRegistry::builtin());
+    REQUIRE(apl::run_pipeline(memory, *pipeline, {}));
+    const auto text = apl::generate(memory, apl::cuda_target());
+    REQUIRE(text);
+    auto inputs = apl::testing::random_arguments(*source->find_entry(one.entry), {{"n", 37}, {"m", 29}, {"b", 12}}, 7);
+    REQUIRE(inputs);
+    HostValue& a = inputs->front();
+    for (std::int64_t k = 0; k < a.element_count(); ++k)
+      if (k % 3 != 0) a.set(k, apl::Scalar::zero(a.type));
+    const auto expected = apl::interpret(*source, one.entry, *inputs);
+    REQUIRE(expected);
+    apl::ProgramOptions options;
+    options.backend = "emulate";
+    options.use_cublas = true;
+    options.sparse_plans = {{"A", "a.plan", plan_text(apl::csr_view(apl::to_csr(a)), one.op, "form dense\n")}};
+    std::string said;
+    options.remarks = [&](const apl::Remark& remark) { said += render(remark, ""); };
+    auto loaded = apl::Program::load(text->host, options);
+    REQUIRE(loaded);
+    const auto got = loaded->call(one.entry, *inputs);
+    REQUIRE_MESSAGE(got, (got ? std::string() : got.error().message));
+    CHECK(apl::testing::same_results(*got, *expected));
+    CHECK(said.find("is used {of it=the dense product") != std::string::npos);
   }
 }
 

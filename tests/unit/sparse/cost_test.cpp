@@ -138,7 +138,7 @@ TEST_CASE("profiles print as what they were parsed from; mistakes are said at th
   CHECK(line_of_error("spmm block 8", "spmm block 9") > 0);
   CHECK(line_of_error("ell-widths 1 2", "ell-widths 2 1") > 0);
   CHECK(line_of_error("segment-length 256\n", "") > 0);
-  CHECK(line_of_error("peak 2\n", "launch 2\n") == 6);
+  CHECK(line_of_error("peak 0.84\n", "launch 2\n") == 6);
 }
 
 TEST_CASE("profiles of version 1 have other words for the same") {
