@@ -70,7 +70,7 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
         if (tile.swizzled) {
           // Groups are powers of two, so that their bits can be swizzled apart from the thread's.
           const std::int64_t mask = (mn.lanes * mn.each - 1) & ~(group - 1) & (kSwizzled - 1);
-          const ExprPtr swizzle = call("apl_swizzle", {period});
+          const ExprPtr swizzle = call(tile.swizzle(), {period});
           const auto part = [&](std::int64_t bits) {
             return bits == kSwizzled - 1 ? swizzle : infix("&", swizzle, number_of(bits));
           };

@@ -288,7 +288,7 @@ ExprPtr MainloopLowering::row_in_source(const OperandTile& tile, const ExprPtr& 
 
 // Where row m of that step lies, from where the step does.
 ExprPtr MainloopLowering::row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step) {
-  return tile.swizzled ? infix("^", m, call("apl_swizzle", {step})) : m;
+  return tile.swizzled ? infix("^", m, call(tile.swizzle(), {step})) : m;
 }
 
 // Eight neighbouring threads along the depth, where memory is contiguous: a swizzled transposition.
@@ -355,7 +355,8 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   if (groups == threads) group = thread;
   KernelBlock made{declare(kInt, m, mul(group, number_of(width)))};
   if (steps > 1) made.push_back(declare(kInt, q, infix("/", thread, number_of(groups))));
-  // Where a swizzle has a row differs from copy to copy: by its bit of value 4 alone, where steps are multiples of that.
+  // Where a swizzle has a row differs from copy to copy: by its bit of value 4 alone, where steps are multiples of
+  // that.
   const bool moves = tile.swizzled && steps % 4 != 0;
   const ExprPtr begin = plus(copy.stage, mul(first, number_of(copy.step_size)));
   made.push_back(declare(kInt, to, moves ? begin : plus(begin, row_in_tile(tile, variable(m), first))));
@@ -367,7 +368,7 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
   ExprPtr place = variable(to);
   if (moves) place = plus(place, row_in_tile(tile, variable(m), step));
-  if (tile.swizzled && steps % 8 == 4)
+  if (tile.swizzled && steps % 8 == 4 && tile.element_bytes() != 8)
     place = infix("^", place, infix("&", mul(variable(e), number_of(steps)), number_of(4)));
   const ExprPtr step_to = plus(place, mul(variable(e), number_of(steps * copy.step_size)));
   KernelBlock each = guarded(copy_elements(copy, step_to, from_here, step, width, row_inside), step, tile.depth,

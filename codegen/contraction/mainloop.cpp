@@ -109,7 +109,7 @@ std::unique_ptr<Mainloop> MainloopLowering::make_mainloop(const SegOp& op) {
     if (fits_floats(*mainloop)) mainloop->tf32_products = data->matrix_products;
     // Lanes read four steps at once, which lie in the same banks if nothing moves them.
     for (auto& [block, tile] : mainloop->tiles)
-      if (mainloop->tf32_products > 0) tile.swizzled = tile.may_swizzle;
+      if (mainloop->has_fragments()) tile.swizzled = tile.may_swizzle;
   }
   if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
   return mainloop;

@@ -55,6 +55,7 @@ struct OperandTile {
   bool by_depth = false, by_row = false;    // what is contiguous in the source
   bool swizzled = false, may_swizzle = false;
   std::int64_t element_bytes() const { return byte_size(element); }
+  const char* swizzle() const { return element_bytes() == 8 ? "apl_swizzle<8>" : "apl_swizzle"; }
   std::int64_t vector() const { return 16 / element_bytes(); }  // elements of 16 bytes
   // Of matrix units: those of 8 bits want the steps of a row together, whatever the source has.
   bool lies_by_depth() const { return by_depth || element_bytes() == 1; }

@@ -504,12 +504,12 @@ APL_DEVICE void apl_multiply_doubles(double* sums, const apl_shared<double>& p, 
     APL_UNROLL
     for (int i = 0; i < p_each; i += p_vector) {
       const int row = p_first + i * 8;
-      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle(k) : row), of_p[half] + i);
+      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle<8>(k) : row), of_p[half] + i);
     }
     APL_UNROLL
     for (int j = 0; j < q_each; j += 2) {
       const int row = q_first + j * 4 + group;
-      of_q[half][j / 2] = q(q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle(k) : row));
+      of_q[half][j / 2] = q(q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle<8>(k) : row));
     }
   }
   APL_UNROLL

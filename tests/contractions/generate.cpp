@@ -250,7 +250,7 @@ void shrink_plan(Spec& spec, const std::vector<Parameter>& parameters) {
 
 void draw_sizes(Spec& spec, const std::vector<Parameter>& parameters) {
   Dice dice(spec.seed ^ 0x53495a45);
-  const double most = spec.units ? 100000 : 12000, deepest = 200;  // products; so many keep f16 exact
+  const double most = spec.units ? 50000 : 12000, deepest = 200;  // products; so many keep f16 exact
   const auto number = [&](const std::string& name) -> std::int64_t {
     const auto given = spec.plan.find(name);
     if (given != spec.plan.end()) return given->second;
@@ -277,10 +277,23 @@ void draw_sizes(Spec& spec, const std::vector<Parameter>& parameters) {
         all *= static_cast<double>(std::max<std::int64_t>(1, sizes[spec.dims[d].size]));
       return all;
     };
-    while (product(0) > most || product(spec.space_rank) > deepest) {
-      const bool deep = product(spec.space_rank) > deepest;
+    // Blocks of matrix units take as long for one element as for all of a tile: dims that are no part of it stay short.
+    const auto is_block = [&](std::size_t d) {
+      const std::string& size = spec.dims[d].size;
+      return spec.units && d < spec.space_rank && number("T_" + size) * number("R_" + size) == 1;
+    };
+    const auto many_blocks = [&] {
+      constexpr double kMostBlocks = 100;
+      double all = 1;
+      for (std::size_t d = 0; d < spec.space_rank; ++d)
+        if (is_block(d)) all *= static_cast<double>(std::max<std::int64_t>(1, sizes[spec.dims[d].size]));
+      return all > kMostBlocks;
+    };
+    while (product(0) > most || product(spec.space_rank) > deepest || many_blocks()) {
+      const bool deep = product(spec.space_rank) > deepest, blocks = !deep && many_blocks();
       auto largest = sizes.end();
       for (std::size_t d = deep ? spec.space_rank : 0; d < spec.dims.size(); ++d) {
+        if (blocks && !is_block(d)) continue;
         const auto size = sizes.find(spec.dims[d].size);
         if (largest == sizes.end() || size->second > largest->second) largest = size;
       }
