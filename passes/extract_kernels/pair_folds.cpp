@@ -27,7 +27,7 @@ namespace apl {
 namespace {
 
 // Default numbers: 8 x 32 threads with 8 queries each, and 4 keys; of a contraction 16 steps at once.
-constexpr std::int64_t kQueryThreads = 8, kKeyThreads = 32, kFoldQueries = 8, kFoldKeys = 4, kDepth = 16;
+constexpr std::int64_t kFoldQueryThreads = 8, kFoldKeyThreads = 32, kFoldQueries = 8, kFoldKeys = 4, kDepth = 16;
 // Blocks from which on it pays: with fewer, threads that share the keys of a query keep more of a GPU busy.
 constexpr std::int64_t kLeastFoldBlocks = 64;
 
@@ -82,7 +82,7 @@ std::optional<PairFold> match_fold(const Stm& flat, ValueTable& values) {
   if (reduction == nullptr) return std::nullopt;
   const Screma& screma = std::get<Screma>(reduction->op);
   fold.keys = screma.widths[0];
-  if (fold.keys.constant().value_or(kKeyThreads * kFoldKeys) < kKeyThreads * kFoldKeys) return std::nullopt;
+  if (fold.keys.constant().value_or(kFoldKeyThreads * kFoldKeys) < kFoldKeyThreads * kFoldKeys) return std::nullopt;
   bool known = true;
   fold.keys.for_each_symbol([&](Value v) { known = known && !bound.contains(v); });
   for (const Operand& result : body.results) known = known && values.type(result).is_scalar();
@@ -147,8 +147,8 @@ class FoldKernel : BlockKernel {
     const auto number = [&](const char* name, SizeClass size_class, std::int64_t usual) {
       return Poly(host.let(name, GetSize{prefix + "." + name, size_class, usual}));
     };
-    threads_ = number("T_k", SizeClass::tile_size, kKeyThreads);
-    query_threads_ = number("T_q", SizeClass::tile_size, kQueryThreads);
+    threads_ = number("T_k", SizeClass::tile_size, kFoldKeyThreads);
+    query_threads_ = number("T_q", SizeClass::tile_size, kFoldQueryThreads);
     queries_ = number("R_q", SizeClass::reg_tile_size, kFoldQueries);
     keys_ = number("R_k", SizeClass::reg_tile_size, kFoldKeys);
     if (contraction_ != nullptr) depth_ = number("T_d", SizeClass::tile_size, kDepth);
