@@ -173,8 +173,7 @@ class Host {
     for (std::size_t k = first; k < kernels_.size(); ++k) {
       if (!apart) {
         kernels_[k].kind = attention ? "attention" : "reduction of pairs";
-        kernels_[k].version =
-            attention ? "one kernel, without scores in memory" : "tiled: elements are read once for several indices";
+        kernels_[k].version = attention ? "one kernel, without scores in memory" : "tiled, with the contraction inside";
       } else if (attention && !parameters_.contains(choose.parameter)) {
         kernels_[k].version = fmt::format("scores in memory: rows too long, or queries too few ({}from)", prefix);
       }

@@ -306,7 +306,7 @@ if wanted attention; then
   note "${PIPESTATUS[0]}" "attention"
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
-      timeout 60 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 9 --print-limit 5 \
+      timeout 60 compute-sanitizer --target-processes all --report-api-errors no --tool "$tool" --error-exitcode 9 --print-limit 5 \
         "$bin/aplc" test --backend=cuda tests/programs/blocks/{attention_queries,pairs}.fut >"$out/attention-$tool.log" 2>&1
       note $? "attention and pairs under $tool; see $out/attention-$tool.log"
       grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2

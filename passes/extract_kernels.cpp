@@ -314,7 +314,6 @@ class Extractor {
                          name_of(stm), print(fold->queries, function_)),
              {{"reused", fmt::format("{}", fmt::join(fold->reused, ", "))},
               {"width", print(fold->keys, function_)},
-              {"contraction", fold->contracts ? "inside, in shared memory" : "none"},
               {"numbers", prefix + ".*"}});
     std::ranges::move(fold->before, std::back_inserter(stms));
     const BodyPtr tiled = make_body(std::move(fold->kernel), {fold->results.begin(), fold->results.end()});
@@ -664,7 +663,7 @@ PassInfo extract_kernels_pass() {
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
                        {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
-                       {"pairs", "a reduction whose elements several indices use goes through tiles of them"},
+                       {"pairs", "a reduction of what contractions give for all pairs goes through tiles"},
                        {"streamed", "an attention is one kernel that holds no scores in memory, where that pays"},
                        {"not-streamed", "what looks like an attention has its scores in memory"},
                        {"segmented", "reductions or scans inside maps run in chunks, all of them in parallel"},

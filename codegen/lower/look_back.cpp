@@ -280,7 +280,13 @@ void LookBack::write_neighbours(Value row, const ExprPtr& at, const std::string&
                               {variable(buffer.name), team_.layout_position(layout, {infix("+", here, number_of(k))}),
                                infix("+", variable(array), infix("+", first, number_of(k)))}));
   ExprPtr can = call(fmt::format("apl_aligned<{}>", width * size), {variable(buffer.name)});
-  if (const ExprPtr offset = team_.aligned({layout.offset()}, width)) can = infix("&&", can, offset);
+  // The space has one index.
+  const auto first_index = [&](Value v) -> std::optional<Poly> {
+    const auto& space = std::get<SegOp>(team_.stm_.op).space;
+    return std::ranges::find(space, v, &SegDim::index) == space.end() ? std::nullopt : std::optional(Poly(0));
+  };
+  if (const ExprPtr offset = team_.aligned({layout.offset().substitute(first_index)}, width))
+    can = infix("&&", can, offset);
   const ExprPtr whole = infix("<=", infix("+", at, each), variable(count_));
   out.push_back(kernel::branch(infix("&&", whole, can), std::move(at_once), {std::move(one_by_one)}));
 }
@@ -406,9 +412,9 @@ void LookBack::look(KernelBlock& out) {
   for (std::size_t k = 0; k < types_.size(); ++k) beyond.push_back(assign(value(k), neutral(k)));
   window.push_back(kernel::branch(infix(">", lane, variable(nearest)), std::move(beyond)));
   KernelBlock lanes;
-  const ExprPtr reaches = infix("<", infix("+", lane, variable(step)), warp);
-  const ExprPtr other = infix("+", lane, select(reaches, variable(step), zero));
-  combine([&](std::size_t k) { return call("apl_shuffle", {value(k), other}); }, value, value, lanes, reaches);
+  // Of the fold only the first lane's value is wanted, so what comes to the last ones does not matter.
+  const ExprPtr other = infix("%", infix("+", lane, variable(step)), warp);
+  combine([&](std::size_t k) { return call("apl_shuffle", {value(k), other}); }, value, value, lanes);
   window.push_back(steps(step, std::move(lanes)));
   combine([&](std::size_t k) { return call("apl_shuffle", {value(k), zero}); }, before, before, window);
   window.push_back(assign(variable(last), infix("-", variable(last), warp)));

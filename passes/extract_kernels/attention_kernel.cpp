@@ -29,8 +29,10 @@
 namespace apl {
 namespace {
 
-// Default numbers: 16 x 16 threads with 8 queries each, 4 keys, and 4 or 8 columns.
-constexpr std::int64_t kThreads = 16, kQueries = 8, kKeys = 4;
+// Default numbers: 8 x 32 threads with 4 queries each, 8 keys, and 8 or 16 columns. A warp has neighbouring queries,
+// whose elements it loads without bank conflicts, and the same keys or columns, of which one element serves all its
+// threads.
+constexpr std::int64_t kThreads = 8, kQueryThreads = 32, kQueries = 4, kKeys = 8;
 // Blocks from which on it pays: fewer do not fill a GPU, where the nest taken apart has more threads.
 constexpr std::int64_t kLeastBlocks = 32;
 
@@ -97,7 +99,7 @@ class KernelBuilder : BlockKernel {
       return Poly(host.let(name, GetSize{prefix + "." + name, size_class, usual}));
     };
     threads_ = number("T_k", SizeClass::tile_size, kThreads);
-    query_threads_ = number("T_q", SizeClass::tile_size, kThreads);
+    query_threads_ = number("T_q", SizeClass::tile_size, kQueryThreads);
     queries_ = number("R_q", SizeClass::reg_tile_size, kQueries);
     keys_ = number("R_k", SizeClass::reg_tile_size, kKeys);
     columns_ = number("R_c", SizeClass::reg_tile_size, columns);
@@ -169,16 +171,14 @@ class KernelBuilder : BlockKernel {
     const std::size_t query = outer_, key = outer_ + 1;
     std::vector<std::optional<Tile>> tiles;  // of the scores' operands, then of the sums'
     for (const ContractionOperand& operand : scores.operands)
-      tiles.emplace_back(
-          operand.varies(query)
-              ? make_tile(block, scores, operand, query, query_threads_ * queries_, depth_, query_axis(), false)
-              : make_tile(block, scores, operand, key, threads_ * keys_, depth_, key_axis(), true));
+      tiles.emplace_back(operand.varies(query)
+                             ? make_tile(block, scores, operand, query, query_threads_ * queries_, depth_, query_axis())
+                             : make_tile(block, scores, operand, key, threads_ * keys_, depth_, key_axis()));
     for (const ContractionOperand& operand : sums.operands) {
       if (operand.base == both_.weights)
         tiles.emplace_back();
       else
-        tiles.emplace_back(
-            make_tile(block, sums, operand, key, threads_ * columns_, threads_ * keys_, key_axis(), true));
+        tiles.emplace_back(make_tile(block, sums, operand, key, threads_ * columns_, threads_ * keys_, key_axis()));
     }
     // Queries stay for the whole loop.
     std::vector<Value> resident(tiles.size());
@@ -455,8 +455,8 @@ std::variant<StreamedAttention, Refusal> stream_attention(const Stm& flat, const
   host.set_location(flat.location);
   const Value from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kLeastBlocks});
   const Poly depth = contractions.scores.dims.back().size;
-  for (const auto& [name, most, columns] : {std::tuple("short", std::int64_t{64}, std::int64_t{4}),
-                                            std::tuple("long", std::int64_t{128}, std::int64_t{8})}) {
+  for (const auto& [name, most, columns] : {std::tuple("short", std::int64_t{64}, std::int64_t{8}),
+                                            std::tuple("long", std::int64_t{128}, std::int64_t{16})}) {
     KernelBuilder builder(flat, attention, contractions, values);
     Stm kernel = builder.run(prefix + "." + name, most, columns, host);
     const Value fits =

@@ -150,13 +150,13 @@ Value BlockKernel::shared_by_query(Builder& builder, Value rows, Value other, co
 
 BlockKernel::Tile BlockKernel::make_tile(Builder& block, const Contraction& contraction,
                                          const ContractionOperand& operand, std::size_t dim, const Poly& extent,
-                                         const Poly& steps, int axis, bool padded) {
+                                         const Poly& steps, int axis) {
   const std::size_t reduced = contraction.space_rank;
   Tile tile{&operand, dim, reduced, extent, steps, contraction.dims[dim].size, contraction.dims[reduced].size};
   const ScalarType element = values_.type(operand.base).element;
   tile.by_dim = operand.strides[dim].is_one() && !operand.strides[reduced].is_one();
   // A row's stride is a multiple of 16 bytes; a transposed copy writes with it, in more banks then.
-  const Poly row = extent + Poly(tile.by_dim || !padded ? 0 : static_cast<std::int64_t>(16 / byte_size(element)));
+  const Poly row = extent + Poly(tile.by_dim ? 0 : static_cast<std::int64_t>(16 / byte_size(element)));
   const LmadDim along{extent, 1}, across{steps, row};
   tile.axes = tile.by_dim ? std::vector{depth_axis(), axis} : std::vector{axis, depth_axis()};
   tile.shared =

@@ -79,7 +79,7 @@ class BlockKernel {
     std::vector<int> axes;     // as tile_contract numbers them
   };
   Tile make_tile(Builder& block, const Contraction& contraction, const ContractionOperand& operand, std::size_t dim,
-                 const Poly& extent, const Poly& steps, int axis, bool padded);
+                 const Poly& extent, const Poly& steps, int axis);
   Value copy(Builder& block, const Tile& tile, Value target, const Poly& start, const Poly& first_step) const;
   // Products of tiles added to `sums`, of T_k x T_q threads with so many registers along.
   Value contract(Builder& block, const Contraction& contraction, const Poly& along, const Poly& depth, Value sums,

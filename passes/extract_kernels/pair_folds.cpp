@@ -12,8 +12,8 @@
 //   }
 //
 // Every element that belongs to j alone is read once for R_q queries, and every one of i for all keys: the reuse that a
-// contraction has, of code that is none. Where the element is made of a contraction (distances of points: a sum over
-// their coordinates), that one's tiles are in shared memory, as in a tiled kernel, and its results are never written.
+// contraction has. It is done where the element is made of a contraction (distances of points: a sum over their
+// coordinates), whose tiles are in shared memory, as in a tiled kernel, and whose results are never written.
 // Threads of a query take keys in turns, so that the operators have to commute.
 #include "passes/extract_kernels/pair_folds.h"
 
@@ -27,7 +27,7 @@ namespace apl {
 namespace {
 
 // Default numbers: 8 x 32 threads with 8 queries each, and 4 keys; of a contraction 16 steps at once.
-constexpr std::int64_t kQueryThreads = 8, kKeyThreads = 32, kFoldQueries = 8, kFoldKeys = 4, kDepth = 16;
+constexpr std::int64_t kFoldQueryThreads = 8, kFoldKeyThreads = 32, kFoldQueries = 8, kFoldKeys = 4, kDepth = 16;
 // Blocks from which on it pays: with fewer, threads that share the keys of a query keep more of a GPU busy.
 constexpr std::int64_t kLeastFoldBlocks = 64;
 
@@ -82,7 +82,7 @@ std::optional<PairFold> match_fold(const Stm& flat, ValueTable& values) {
   if (reduction == nullptr) return std::nullopt;
   const Screma& screma = std::get<Screma>(reduction->op);
   fold.keys = screma.widths[0];
-  if (fold.keys.constant().value_or(kKeyThreads * kFoldKeys) < kKeyThreads * kFoldKeys) return std::nullopt;
+  if (fold.keys.constant().value_or(kFoldKeyThreads * kFoldKeys) < kFoldKeyThreads * kFoldKeys) return std::nullopt;
   bool known = true;
   fold.keys.for_each_symbol([&](Value v) { known = known && !bound.contains(v); });
   for (const Operand& result : body.results) known = known && values.type(result).is_scalar();
@@ -147,8 +147,8 @@ class FoldKernel : BlockKernel {
     const auto number = [&](const char* name, SizeClass size_class, std::int64_t usual) {
       return Poly(host.let(name, GetSize{prefix + "." + name, size_class, usual}));
     };
-    threads_ = number("T_k", SizeClass::tile_size, kKeyThreads);
-    query_threads_ = number("T_q", SizeClass::tile_size, kQueryThreads);
+    threads_ = number("T_k", SizeClass::tile_size, kFoldKeyThreads);
+    query_threads_ = number("T_q", SizeClass::tile_size, kFoldQueryThreads);
     queries_ = number("R_q", SizeClass::reg_tile_size, kFoldQueries);
     keys_ = number("R_k", SizeClass::reg_tile_size, kFoldKeys);
     if (contraction_ != nullptr) depth_ = number("T_d", SizeClass::tile_size, kDepth);
@@ -274,10 +274,10 @@ class FoldKernel : BlockKernel {
     std::vector<Tile> tiles;
     if (contraction_ != nullptr)
       for (const ContractionOperand& operand : contraction_->operands)
-        tiles.push_back(operand.varies(outer_)
-                            ? make_tile(block, *contraction_, operand, outer_, query_threads_ * queries_, depth_,
-                                        query_axis(), true)
-                            : make_tile(block, *contraction_, operand, outer_ + 1, tile(), depth_, key_axis(), true));
+        tiles.push_back(
+            operand.varies(outer_)
+                ? make_tile(block, *contraction_, operand, outer_, query_threads_ * queries_, depth_, query_axis())
+                : make_tile(block, *contraction_, operand, outer_ + 1, tile(), depth_, key_axis()));
     std::vector<Value> carried = start;
     for (const Tile& one : tiles) carried.push_back(one.shared);
     const std::vector<Value> done = loop_over(
@@ -519,9 +519,9 @@ std::optional<TiledFold> tile_fold(const Stm& flat, const HostViews& views, cons
     for (const ContractionOperand& operand : contraction->operands)
       if (operand.varies(map.indices.size())) reused.insert(values.name(operand.base));
   }
-  if (reused.empty()) return std::nullopt;
+  // Without a contraction inside, threads that share a query's keys read elements from the first cache as fast.
+  if (!contraction || reused.empty()) return std::nullopt;
   result.reused.assign(reused.begin(), reused.end());
-  result.contracts = contraction.has_value();
   result.queries = map.widths.back();
   result.keys = fold->keys;
   Builder host(values);

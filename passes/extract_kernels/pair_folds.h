@@ -1,5 +1,5 @@
 // Folds over pairs: reductions inside a map whose elements are made of what belongs to the map's index and of what
-// belongs to the reduction's, as all pairs of bodies or of points.
+// belongs to the reduction's, as the distances of all pairs of points.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,6 @@ struct TiledFold {
   std::vector<Value> results;
   Poly queries, keys;
   std::vector<std::string> reused;  // arrays whose elements are used by several queries
-  bool contracts = false;           // an element is made of a contraction
 };
 
 // `flat`: a map without inputs (flatten). nullopt: its lambda is not one reduction of scalars with operators that

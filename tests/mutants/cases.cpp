@@ -1,5 +1,7 @@
 #include "tests/mutants/cases.h"
 
+#include <fmt/format.h>
+
 namespace apl::mutants {
 
 std::vector<Case> cases() {
@@ -179,7 +181,7 @@ std::vector<Case> cases() {
                  false,
                  "held_xs"});
   // Several blocks that share a reduction, in order and in any order, and a scan.
-  const std::string after = "(\\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0) (zip as bs)";
+  const std::string after = "(\\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0) (zip (map (| 1) as) bs)";
   const std::vector<testing::Sizes> elements{{{"n", 700}}, {{"n", 1283}}, {{"n", 3}}, {{"n", 0}}};
   all.push_back({"folded",
                  "entry folded [n] (as: [n]i32) (bs: [n]i32) : (i32, i32) = reduce " + after + "\n",
@@ -195,6 +197,13 @@ std::vector<Case> cases() {
                  elements,
                  false,
                  "swept_scanned"});
+  // Tiles of several rounds.
+  all.push_back({"tiled",
+                 "entry tiled [n] (as: [n]i32) (bs: [n]i32) : ([n]i32, [n]i32) = unzip (scan " + after + ")\n",
+                 {{"blocks", 1}},
+                 {{{"n", 700}}, {{"n", 7001}}, {{"n", 8192}}},
+                 false,
+                 "tiled_scanned"});
   return all;
 }
 
@@ -220,6 +229,29 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"held", "guard `step <= place` " + std::to_string(k),
                      "of a reduction the last thread's value alone is wanted, which every step reaches"});
     all.push_back({"held", "guard `step <= place` 5", "what is read instead is dropped"});
+    const char* const one_block = "a block that is alone may be told what it has itself";
+    for (const char* guard : {"guard `blocks > 1` 1", "guard `blocks > 1` 2", "guard `blocks > 1` 3"})
+      all.push_back({"added folded swept tiled", guard, one_block});
+    for (const char* guard : {"guard `blocks > 1` 4", "guard `blocks > 1` 5"})
+      all.push_back({"swept", guard, one_block});
+    for (const char* array : {"as", "bs", "scanned"})
+      all.push_back({"added folded swept tiled", fmt::format("guard `apl_aligned<16>({})`", array),
+                     "what a backend allocates is aligned; only a caller's memory may not be"});
+    all.push_back({"added folded", "guard `team > 32`", "a thread that is a team by itself finds its own value there"});
+    all.push_back({"folded", "guard `team < 32`", "several blocks have whole warps, and one thread no neighbours"});
+    for (const int k : {1, 2, 5, 6})
+      all.push_back({"swept tiled", fmt::format("guard `step <= lane` {}", k), "what is read instead is dropped"});
+    for (const int k : {1, 2}) {
+      all.push_back({"swept tiled", fmt::format("guard `slot > 0` {}", k), "likewise"});
+      all.push_back({"swept tiled", fmt::format("guard `lane > 0` {}", k), "likewise"});
+    }
+    all.push_back({"swept tiled", "guard `lane < 32`", "there are as many slots as lanes"});
+    all.push_back({"swept tiled", "guard `tile > 0`", "before the first tile there is nothing: it learns of nothing"});
+    all.push_back({"swept tiled", "guard `lane == 0` 1", "all lanes tell the same"});
+    for (const int k : {7, 8})
+      all.push_back(
+          {"swept", fmt::format("guard `step <= lane` {}", k), "its tiles are within one warp's first round"});
+    for (const int k : {3, 4}) all.push_back({"swept", fmt::format("guard `slot > 0` {}", k), "likewise"});
     return all;
   }();
   return kAll;

@@ -19,11 +19,11 @@ stage kernel of "attention.fut"
 entry main (Q : "[h][n][d]f32", K : "[h][m][d]f32", V : "[h][m][e]f32") : {"[h][n][e]f32"}
 fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) : {[h][n][e]f32} = {
   let {from : i64} = get_size("main.attention.from", threshold, 32)
-  let {T_k : i64} = get_size("main.attention.short.T_k", tile_size, 16)
-  let {T_q : i64} = get_size("main.attention.short.T_q", tile_size, 16)
-  let {R_q : i64} = get_size("main.attention.short.R_q", reg_tile_size, 8)
-  let {R_k : i64} = get_size("main.attention.short.R_k", reg_tile_size, 4)
-  let {R_c : i64} = get_size("main.attention.short.R_c", reg_tile_size, 4)
+  let {T_k : i64} = get_size("main.attention.short.T_k", tile_size, 8)
+  let {T_q : i64} = get_size("main.attention.short.T_q", tile_size, 32)
+  let {R_q : i64} = get_size("main.attention.short.R_q", reg_tile_size, 4)
+  let {R_k : i64} = get_size("main.attention.short.R_k", reg_tile_size, 8)
+  let {R_c : i64} = get_size("main.attention.short.R_c", reg_tile_size, 8)
   let {T_d : i64} = get_size("main.attention.short.T_d", tile_size, 64)
   let {fits : bool} = le(d, T_d)
   let {blocks : i64} = size(h*ceil_div(n, T_q*R_q))
@@ -31,11 +31,11 @@ fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) 
   let {some : bool} = lt(0i64, m)
   let {x : bool} = and(fits, pays)
   let {fits_1 : bool} = and(x, some)
-  let {T_k_1 : i64} = get_size("main.attention.long.T_k", tile_size, 16)
-  let {T_q_1 : i64} = get_size("main.attention.long.T_q", tile_size, 16)
-  let {R_q_1 : i64} = get_size("main.attention.long.R_q", reg_tile_size, 8)
-  let {R_k_1 : i64} = get_size("main.attention.long.R_k", reg_tile_size, 4)
-  let {R_c_1 : i64} = get_size("main.attention.long.R_c", reg_tile_size, 8)
+  let {T_k_1 : i64} = get_size("main.attention.long.T_k", tile_size, 8)
+  let {T_q_1 : i64} = get_size("main.attention.long.T_q", tile_size, 32)
+  let {R_q_1 : i64} = get_size("main.attention.long.R_q", reg_tile_size, 4)
+  let {R_k_1 : i64} = get_size("main.attention.long.R_k", reg_tile_size, 8)
+  let {R_c_1 : i64} = get_size("main.attention.long.R_c", reg_tile_size, 16)
   let {T_d_1 : i64} = get_size("main.attention.long.T_d", tile_size, 128)
   let {fits_2 : bool} = le(d, T_d_1)
   let {blocks_1 : i64} = size(h*ceil_div(n, T_q_1*R_q_1))
@@ -48,7 +48,7 @@ fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) 
       short when fits_1 {
         let {xs_1 : [h][n][e]f32} =
           segmap(block) (b < h, b_c < ceil_div(e, T_k*R_c), b_q < ceil_div(n, T_q*R_q)) {
-            let {Q_s : [T_q*R_q][T_d]f32} = shared(f32, {offset: 0; shape: [T_q*R_q, T_d]; strides: [1, T_q*R_q]})
+            let {Q_s : [T_q*R_q][T_d]f32} = shared(f32, {offset: 0; shape: [T_q*R_q, T_d]; strides: [1, T_q*R_q + 4]})
             let {K_s : [T_k*R_k][T_d]f32} = shared(f32, {offset: 0; shape: [T_k*R_k, T_d]; strides: [1, T_k*R_k + 4]})
             let {V_s : [T_k*R_k][T_k*R_c]f32} = shared(f32, {offset: 0; shape: [T_k*R_k, T_k*R_c]; strides: [T_k*R_c, 1]})
             let {Q_s_1 : [T_q*R_q][T_d]f32} = copy_tile Q_s <- Q[{offset: d*T_q*R_q*b_q + n*d*b; shape: [T_q*R_q, T_d]; strides: [d, 1]}] guard (T_q*R_q*b_q < n, 0 < d) pad 0.0f32
@@ -204,7 +204,7 @@ fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) 
       long when fits_3 {
         let {xs_2 : [h][n][e]f32} =
           segmap(block) (b_7 < h, b_c_1 < ceil_div(e, T_k_1*R_c_1), b_q_1 < ceil_div(n, T_q_1*R_q_1)) {
-            let {Q_s_2 : [T_q_1*R_q_1][T_d_1]f32} = shared(f32, {offset: 0; shape: [T_q_1*R_q_1, T_d_1]; strides: [1, T_q_1*R_q_1]})
+            let {Q_s_2 : [T_q_1*R_q_1][T_d_1]f32} = shared(f32, {offset: 0; shape: [T_q_1*R_q_1, T_d_1]; strides: [1, T_q_1*R_q_1 + 4]})
             let {K_s_4 : [T_k_1*R_k_1][T_d_1]f32} = shared(f32, {offset: 0; shape: [T_k_1*R_k_1, T_d_1]; strides: [1, T_k_1*R_k_1 + 4]})
             let {V_s_4 : [T_k_1*R_k_1][T_k_1*R_c_1]f32} = shared(f32, {offset: 0; shape: [T_k_1*R_k_1, T_k_1*R_c_1]; strides: [T_k_1*R_c_1, 1]})
             let {Q_s_3 : [T_q_1*R_q_1][T_d_1]f32} = copy_tile Q_s_2 <- Q[{offset: d*T_q_1*R_q_1*b_q_1 + n*d*b_7; shape: [T_q_1*R_q_1, T_d_1]; strides: [d, 1]}] guard (T_q_1*R_q_1*b_q_1 < n, 0 < d) pad 0.0f32

@@ -1,4 +1,4 @@
--- All pairs: on GPUs elements are read once for several indices, where there are enough of these; few indices share out
+-- All pairs: on GPUs distances are made in tiles and folded at once, where there are indices enough; few indices share out
 -- each one's pairs.
 
 -- ==
