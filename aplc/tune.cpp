@@ -168,7 +168,7 @@ class TuneRun {
     std::size_t total = 0, done = 0, measured = 0;
     for (const auto& space : spaces) total += space.size();
     for (const auto& space : spaces) {
-      Expectation expected;
+      ExpectedGain expected;
       std::size_t of_space = 0;
       for (const TuneCandidate& candidate : space) {
         const double best = geometric_mean(best_.trial.times) * 1e-6;

@@ -216,11 +216,11 @@ double normal_below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 }  // namespace
 
-void Expectation::add(double predicted, double measured) {
+void ExpectedGain::add(double predicted, double measured) {
   if (predicted > 0 && measured > 0) logs_.push_back(std::log(measured / predicted));
 }
 
-double Expectation::improvement(double predicted, double best) const {
+double ExpectedGain::improvement(double predicted, double best) const {
   if (logs_.empty() || predicted <= 0 || best <= 0) return 1;
   const auto count = static_cast<double>(logs_.size());
   double mean = 0, squares = 0;

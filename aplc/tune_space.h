@@ -28,7 +28,7 @@ std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::
 
 // What measuring one more candidate is expected to gain: of one contraction the model's predictions beside what was
 // measured. The ratio of a measured time to the predicted one is taken to be log-normal, as far as it is known.
-class Expectation {
+class ExpectedGain {
  public:
   void add(double predicted, double measured);
   std::size_t count() const { return logs_.size(); }

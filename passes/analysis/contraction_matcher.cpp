@@ -356,15 +356,16 @@ std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, V
     auto hidden = refuse_hidden_reduction(*kernel);
     return hidden ? hidden : refuse_kept_loop(*kernel, values);
   }
-  if (redomaps > 1) {
+  // Of rows alone what else is reduced is no dim that a contraction could have.
+  if (redomaps > 1 && kernel->space.size() >= 2) {
     const std::string inner = inner_reductions(*kernel, stream, values);
     if (!inner.empty())
       return unmatched(
-          "several-redomaps", stream.stm->location ? stream.stm->location : stm.location,
+          "several-redomaps", stm.location,
           "the reduction of `" + values.name(stream.stm->pattern.front()) +
               "` needs the results of others for its elements: " + inner,
           "make those before the nest, `let M = map (\\a -> ..) A`, and take an element of them in it, `map2 "
-          "(\\a m -> ..) A M`: the reduction alone is tiled");
+          "(\\a m -> ..) A M`: the reduction alone can be tiled");
   }
   if (redomaps > 1)
     return unmatched("several-redomaps", stm.location, "the kernel streams several redomaps",
