@@ -361,8 +361,10 @@ fun nearest [n, m, d] (xs : [n][d]i32, ys : [m][d]i32) : {[n]i64} = {
           segmap(thread) (i_n < n, c_9 < 1) team(team_2) blocks(blocks_2) {
             let {x_17 : [d]i32} = xs[i_n]
             let {r_7 : i32, r_8 : i64} =
-              redomap(i_6 < m, {ys},
-                \{y : [d]i32} -> {
+              redomap(k < m, {},
+                \{} -> {
+                  let {i_6 : i64} = size(m*c_9 + k)
+                  let {y : [d]i32} = ys[m*c_9 + k]
                   let {r_9 : i32} =
                     redomap(i_7 < d, {x_17, y},
                       \{a_4 : i32, b_4 : i32} -> {
