@@ -118,6 +118,19 @@ class Host {
         (soac->scans() ? kernels_.back().scans : kernels_.back().reduces) = true;
       });
     });
+    if (const auto* seg = apl::get_if<apl::SegOp>(stm); seg && seg->blocks)
+      kernels_.back().shares = shared(*seg, kernels_.back().scans);
+  }
+
+  std::string shared(const apl::SegOp& kernel, bool scans) const {
+    const auto blocks = number(*kernel.blocks), team = number(*kernel.team);
+    if (scans && blocks)
+      return *blocks == 1 ? "one kernel, of one block"
+                          : fmt::format("one kernel, whose {:.0f} blocks look back", *blocks);
+    if (scans) return "one kernel, whose blocks look back";
+    if (!blocks || !team) return "one kernel, shared by threads";
+    return *blocks == 1 ? fmt::format("one kernel, shared by {:.0f} thread{}", *team, *team == 1 ? "" : "s")
+                        : fmt::format("one kernel, shared by {:.0f} blocks", *blocks);
   }
 
   // Whether a loop's parameter changes from iteration to iteration.
@@ -316,7 +329,8 @@ class Host {
       for (const apl::Stm& inner : seg->body->stms)
         if (apl::get_if<apl::SizeExpr>(inner)) learn(inner);
       add(*seg->body, 1, work);
-      if (seg->team) share(number(*seg->team).value_or(1), threads, work);
+      const double blocks = seg->blocks ? number(*seg->blocks).value_or(1) : 1;
+      if (seg->team) share(blocks > 1 ? blocks * apl::kMostTeam : number(*seg->team).value_or(1), threads, work);
     } else {
       // A copy, or a scatter whose indices are its threads.
       const std::vector<Poly>* widths = nullptr;

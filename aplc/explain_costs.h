@@ -19,6 +19,7 @@ struct KernelCost {
   bool reduces = false, scans = false;  // whether its threads do, one after the other
   bool chunks = false;                  // whether it does a part of a reduction or scan
   bool holds_rows = false;              // whether its teams hold the rows that they work on
+  std::string shares = {};              // how its threads share a reduction or scan, if several blocks may
   std::string version = {};             // of those that a choice by sizes has, and why
   std::string kind = {};                // what the version is: "attention", "reduction of pairs"
 };

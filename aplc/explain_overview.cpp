@@ -37,7 +37,7 @@ std::string_view short_reason(std::string_view code) {
       {"operand-indirect", "an index is read from an array"},
       {"operator-uses-index", "the operator differs from index to index"},
       {"map-reads-array", "the map function reads an array in a branch or loop"},
-      {"no-free-dim", "each element is used once"},
+      {"no-free-dim", "no dim along which a tile is used again"},
       {"operand-variant-to-all", "an operand has no reuse"},
       {"reduction-dim-unused", "no operand varies along the reduction"},
       {"deep-epilogue", "the code after the reduction is no scalar code"},
@@ -153,7 +153,8 @@ class Overviewer {
       if (kernel.chunks && row->second.what.starts_with("map")) {
         row->second.what = kernel.scans ? "scan" : "reduction";
         if (row->second.decision.starts_with(kByElement))
-          row->second.decision.replace(0, std::string_view(kByElement).size(), "in chunks");
+          row->second.decision.replace(0, std::string_view(kByElement).size(),
+                                       kernel.shares.empty() ? "in chunks" : kernel.shares);
       }
       if (!is_new && row->second.seconds && kernel.seconds)
         row->second.seconds = *row->second.seconds + *kernel.seconds;
@@ -300,7 +301,8 @@ class Overviewer {
                      : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
                                                        ? "in shared memory where that pays"
                                                        : "a copy for each thread where that pays"
-                                                 : "in chunks";
+                      : kernel.shares.empty()     ? "in chunks"
+                                                  : kernel.shares;
     if (!kernel.holds_rows && kernel.kind.empty() && !kernel.version.empty()) row.decision += "; " + kernel.version;
     return row;
   }

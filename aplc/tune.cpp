@@ -28,6 +28,9 @@ namespace aplc {
 namespace {
 
 constexpr int kTuneFailed = 1;
+// Nothing more is measured of a contraction whose next candidate is expected to gain less, after so many.
+constexpr double kWorthwhile = 0.005;
+constexpr std::size_t kFewCandidates = 6;
 
 struct TuneOptions {
   std::string file;
@@ -37,7 +40,7 @@ struct TuneOptions {
   std::string tuning = "tuning";
   int most = 40;
   int runs = 5;
-  double seconds = 0;
+  double seconds = 50;
   double timeout = 120;
   bool per_dataset = false;
   bool again = false;
@@ -151,6 +154,8 @@ class TuneRun {
     Trial baseline = trial(before, true);
     if (stopped_) return interrupted();
     if (!baseline.error.empty()) return fail(baseline.error, kTuneFailed);
+    if (auto written = log_->add(before, baseline); !written) return aplc::report(written.error());
+    default_ = baseline;
     best_ = {before, baseline};
     for (const auto& [name, time] : baseline.times) best_of_[name] = best_;
     print_out("{}: {}{}\n", before.empty() ? "without tuning" : parameters_text(before),
@@ -163,7 +168,18 @@ class TuneRun {
     std::size_t total = 0, done = 0, measured = 0;
     for (const auto& space : spaces) total += space.size();
     for (const auto& space : spaces) {
+      Expectation expected;
+      std::size_t of_space = 0;
       for (const TuneCandidate& candidate : space) {
+        const double best = geometric_mean(best_.trial.times) * 1e-6;
+        const double gain = expected.improvement(candidate.predicted, best);
+        if (expected.count() >= kFewCandidates && gain < kWorthwhile) {
+          print_out("the other {} candidates are not worth measuring: the next one is expected to gain {:.1f} %\n",
+                    space.size() - of_space, 100 * gain);
+          total -= space.size() - of_space;
+          break;
+        }
+        ++of_space;
         const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         if (options_.seconds > 0 && spent > options_.seconds) {
           print_out("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
@@ -178,6 +194,7 @@ class TuneRun {
         measured += known ? 0 : 1;
         const double left =
             measured > 0 ? spent / static_cast<double>(measured) * static_cast<double>(total - done) : 0;
+        if (result.error.empty()) expected.add(candidate.predicted, geometric_mean(result.times) * 1e-6);
         report(done, total, left, candidate.parameters, result);
         consider(parameters, result);
         if (broken_) return aplc::report(*broken_);
@@ -265,6 +282,12 @@ class TuneRun {
     if (auto written = write(); !written) return aplc::report(written.error());
     print_out("best: {} with {}\n{} is written\n", microseconds_text(geometric_mean(best_.trial.times)),
               parameters_text(best_.parameters), tuning_file());
+    // What the numbers lost that would have been chosen without these.
+    for (const auto& [name, time] : default_.times) {
+      const double best = best_.trial.times.at(name);
+      print_out("{}: {} before, {:.1f} % more than the best\n", name, microseconds_text(time),
+                100 * (time / std::max(best, 1e-3) - 1));
+    }
     return kFine;
   }
 
@@ -351,6 +374,7 @@ class TuneRun {
   std::vector<Dataset> datasets_;
   std::unique_ptr<TuneLog> log_;
   Best best_;
+  Trial default_;                        // with the numbers of before
   std::map<std::string, Best> best_of_;  // by dataset
   bool stopped_ = false;
   std::optional<apl::Diagnostic> broken_;  // what was measured cannot be kept
@@ -377,7 +401,9 @@ void add_tune(CLI::App& app, int& exit) {
   command->add_option("-r,--runs", options->runs, "runs of each dataset; their median counts")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "stop after so long (0: when all are measured)");
+  command
+      ->add_option("--seconds", options->seconds, "stop after so long (0: when no candidate is left that is worth it)")
+      ->capture_default_str();
   command->add_option("--timeout", options->timeout, "seconds for a candidate")->capture_default_str();
   command->add_option("--tuning", options->tuning, "ending of the file")->type_name("ENDING")->capture_default_str();
   command->add_flag("--per-dataset", options->per_dataset, "also write FILE.DATASET.tuning with the best for each");

@@ -207,4 +207,29 @@ std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::
   return all;
 }
 
+namespace {
+
+// The model is not trusted further than it was right elsewhere, however well the first candidates agree with it.
+constexpr double kLeastSpread = 0.05;
+
+double normal_below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+}  // namespace
+
+void Expectation::add(double predicted, double measured) {
+  if (predicted > 0 && measured > 0) logs_.push_back(std::log(measured / predicted));
+}
+
+double Expectation::improvement(double predicted, double best) const {
+  if (logs_.empty() || predicted <= 0 || best <= 0) return 1;
+  const auto count = static_cast<double>(logs_.size());
+  double mean = 0, squares = 0;
+  for (const double x : logs_) mean += x / count;
+  for (const double x : logs_) squares += (x - mean) * (x - mean);
+  const double spread = std::max(kLeastSpread, logs_.size() > 1 ? std::sqrt(squares / (count - 1)) : 0);
+  // Of X = exp(N(at, spread)), in units of `best`: E max(0, 1 - X).
+  const double at = std::log(predicted / best) + mean, z = -at / spread;
+  return normal_below(z) - std::exp(at + spread * spread / 2) * normal_below(z - spread);
+}
+
 }  // namespace aplc

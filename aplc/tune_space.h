@@ -1,6 +1,7 @@
 // The tile numbers that `aplc tune` tries for a contraction, and in which order.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,19 @@ struct TuneCandidate {
 // parts come first where the model would split the reduction, or nearly.
 std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::vector<PlannedContraction>& datasets,
                                       const apl_device& device);
+
+// What measuring one more candidate is expected to gain: of one contraction the model's predictions beside what was
+// measured. The ratio of a measured time to the predicted one is taken to be log-normal, as far as it is known.
+class Expectation {
+ public:
+  void add(double predicted, double measured);
+  std::size_t count() const { return logs_.size(); }
+  // The mean of what a candidate with that prediction takes less than `best`, as a share of `best`; nothing where it
+  // takes more. Times in one unit.
+  double improvement(double predicted, double best) const;
+
+ private:
+  std::vector<double> logs_;  // of the ratios
+};
 
 }  // namespace aplc

@@ -9,7 +9,6 @@
 // Products of matrices tiled, split and not tiled.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -17,24 +16,25 @@
 
 #include "bench/ablation.h"
 #include "bench/cases.h"
+#include "tests/command_line.h"
 
 int main(int argc, char** argv) {
   using namespace apl::bench;
-  CLI::App app{"measures and checks the contraction examples"};
+  apl::CommandLine line("measures and checks the contraction examples");
   std::string backend = "c", examples = "examples", only, json_file;
   std::vector<std::string> parameter_texts;
   bool small = false, ablation = false, variants = false;
   int runs = 10;
-  app.add_option("--backend", backend, "c, emulate or cuda")->capture_default_str();
-  app.add_option("--examples", examples, "folder of the programs")->capture_default_str();
-  app.add_option("--case", only, "cases whose name contains this");
-  app.add_option("--json", json_file, "write the results there");
-  app.add_option("--runs", runs, "calls a case")->capture_default_str();
-  app.add_option("--param", parameter_texts, "tuning parameter NAME=VALUE");
-  app.add_flag("--small", small, "an eighth of the sizes");
-  app.add_flag("--ablation", ablation, "variants of the tiled form, parameter sets, times around calls");
-  app.add_flag("--variants", variants, "variants of computing products of matrices of many shapes");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--backend", backend, "c, emulate or cuda");
+  line.option("--examples", examples, "folder of the programs");
+  line.option("--case", only, "cases whose name contains this");
+  line.option("--json", json_file, "write the results there");
+  line.option("--runs", runs, "calls a case");
+  line.option("--param", parameter_texts, "tuning parameter NAME=VALUE");
+  line.flag("--small", small, "an eighth of the sizes");
+  line.flag("--ablation", ablation, "variants of the tiled form, parameter sets, times around calls");
+  line.flag("--variants", variants, "variants of computing products of matrices of many shapes");
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::map<std::string, std::int64_t> parameters;
   for (const std::string& text : parameter_texts) {
     std::size_t equals = text.find('=');

@@ -200,7 +200,9 @@ def measure(case, library, model, rate, seconds):
         (got - exact).abs().max() / exact.abs().max())
     del got, exact
     us = 1e3 * milliseconds(lambda: library.release(library.call(ours)), seconds)
+    library.forget()
     torch_us = 1e3 * milliseconds(lambda: torch.einsum(spec, x, y).contiguous(), seconds)
+    torch.cuda.empty_cache()
     work = 2 * math.prod(sizes.values())
     bytes_moved = sum(t.numel() * t.element_size() for t in (x, y)) + count * (4 if kind == "f16" else x.element_size())
     floor = 1e6 * max(work / rate[kind], bytes_moved / rate["bytes"])

@@ -162,13 +162,6 @@ if wanted matrix-units; then
   fi
 fi
 
-# No case of TCCG takes longer with f16 operands than in f32.
-if wanted narrow-pairs; then
-  step "TCCG in f32 and f16"
-  timeout 400 python3 bench/narrow_pairs.py "$bin/aplc" --json="$out/narrow-pairs.json" 2>&1 | tee "$out/narrow-pairs.log"
-  note "${PIPESTATUS[0]}" "TCCG in f32 and f16"
-fi
-
 # Sparse products, every result compared in full: beside cuSPARSE and dense cuBLAS; then every template under the
 # sanitizer.
 if wanted sparse; then
@@ -295,6 +288,17 @@ if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
   done
 fi
 
+# Operands under conditions, rows that an array of indices names, and what no step changes.
+if wanted reads; then
+  step "conditional and gathered reads against the interpreter, and beside torch"
+  "$bin/apl_program_tests" --backends="${APL_GPU_BACKEND:-cuda}" tests/programs/conditional_reads.fut >"$out/reads-programs.log" 2>&1
+  note $? "reads; see $out/reads-programs.log"
+  tail -n 2 "$out/reads-programs.log"
+  timeout 240 python3 bench/reads.py "$bin/aplc" --backend="${APL_GPU_BACKEND:-cuda}" ${APL_GPU_SMALL:+--small} \
+    --json="$out/reads.json" 2>&1 | tee "$out/reads.log"
+  note "${PIPESTATUS[0]}" "reads"
+fi
+
 # Beside PyTorch; then the smallest sizes under the sanitizer.
 if wanted attention; then
   step "attention, written in five ways"
@@ -308,6 +312,12 @@ if wanted attention; then
       grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/attention-$tool.log" | tail -n 2
     done
   fi
+fi
+
+if wanted reductions; then
+  step "reductions, scans and filters of whole arrays"
+  timeout 240 python3 bench/reductions_gpu.py "$bin/aplc" --json="$out/reductions.json"
+  note $? "reductions"
 fi
 
 wanted bench || exit $status

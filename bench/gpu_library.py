@@ -88,6 +88,10 @@ class Library:
         """Has the kernels of such a call compiled; keeps no memory."""
         self.release(self.call(self.arguments(arguments)))
         self.check(self.c.futhark_context_sync(self.context))
+        self.forget()
+
+    def forget(self):
+        """Gives back device memory that is kept for later calls."""
         self.c.futhark_context_clear_caches(self.context)
 
     def values(self, slots):

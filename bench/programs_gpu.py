@@ -406,6 +406,7 @@ def measure(name, entry, arguments, by_torch, library, peers, by_jax):
         library.release(library.call(ours))
 
     row["ours"] = milliseconds(once, options.seconds)
+    library.forget()
     if by_torch:
         row["torch"] = milliseconds(lambda: by_torch(*arguments), options.seconds)
         if options.compile and entry in COMPILED:

@@ -27,7 +27,7 @@ apl_contraction contraction_of_product(const Sizes& s) {
   c.result_bytes = c.widest_result = c.accumulator_bytes = 4;
   c.operations = 1;
   c.dims[0] = {s.m, APL_DIM_M, 0}, c.dims[1] = {s.n, APL_DIM_N, 0}, c.dims[2] = {s.q, APL_DIM_CONTRACTED, 0};
-  c.operands[0] = {4, {s.q, 0, 1}}, c.operands[1] = {4, {0, 1, s.n}};
+  c.operands[0] = {.bytes = 4, .strides = {s.q, 0, 1}}, c.operands[1] = {.bytes = 4, .strides = {0, 1, s.n}};
   return c;
 }
 

@@ -49,23 +49,28 @@ function(apl_runs_programs target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O2>)
 endfunction()
 
-# What shares its precompiled headers with the libraries, with those that run programs, and with the programs and the driver.
+# What shares its precompiled headers with the libraries, with those that run programs, with the programs, and with what
+# reads command lines: a precompiled header costs every file that begins with it, also where nothing of it is used, since
+# templates that its inline functions call are instantiated again (CLI11's: two seconds a file).
 if(APL_PRECOMPILE)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "int main() {}\n")
   add_library(apl_precompiled OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/precompiled.cpp")
   add_library(apl_precompiled_optimised OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/precompiled.cpp")
   apl_runs_programs(apl_precompiled_optimised)
   add_library(apl_precompiled_program OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/precompiled.cpp")
-  target_link_libraries(apl_precompiled_program PRIVATE CLI11::CLI11)
   apl_calls_libraries(apl_precompiled_program)
-  foreach(target apl_precompiled apl_precompiled_optimised apl_precompiled_program)
+  add_library(apl_precompiled_driver OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/precompiled.cpp")
+  target_link_libraries(apl_precompiled_driver PRIVATE CLI11::CLI11)
+  apl_calls_libraries(apl_precompiled_driver)
+  foreach(target apl_precompiled apl_precompiled_optimised apl_precompiled_program apl_precompiled_driver)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
     target_link_libraries(${target} PRIVATE ${APL_FMT})
     apl_set_warnings(${target})
   endforeach()
   apl_precompile(apl_precompiled)
   apl_precompile(apl_precompiled_optimised)
-  apl_precompile(apl_precompiled_program <CLI/CLI.hpp>)
+  apl_precompile(apl_precompiled_program)
+  apl_precompile(apl_precompiled_driver <CLI/CLI.hpp>)
 endif()
 
 # For programs: headers that are precompiled for libraries want their code for addresses.
@@ -118,13 +123,14 @@ function(apl_batch target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${APL_BATCH} UNITY_BUILD_BATCH_SIZE 18)
 endfunction()
 
-# apl_add_library(NAME [NOT_INSTALLED] [CALLS_LIBRARIES] [RUNS_PROGRAMS] SOURCES pattern... [LINK ...] [LINK_PRIVATE ...] [LINK_STATIC ...])
+# apl_add_library(NAME [NOT_INSTALLED] [CALLS_LIBRARIES] [COMMAND_LINE] [RUNS_PROGRAMS] SOURCES pattern... [LINK ...] [LINK_PRIVATE ...] [LINK_STATIC ...])
 # Declares the static library apl_NAME, alias and exported name apl::NAME.
 # LINK: its headers need it; LINK_PRIVATE: header-only, used in our .cpp files alone;
 # LINK_STATIC: used in our .cpp files, and whoever links the library must link it too.
-# CALLS_LIBRARIES: it is the driver, or a part of it. RUNS_PROGRAMS: what it runs is what tests wait for.
+# CALLS_LIBRARIES: the others do the work. COMMAND_LINE: the same, and it includes CLI11. RUNS_PROGRAMS: what it runs is what
+# tests wait for.
 function(apl_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NOT_INSTALLED;CALLS_LIBRARIES;RUNS_PROGRAMS" "" "SOURCES;LINK;LINK_PRIVATE;LINK_STATIC")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NOT_INSTALLED;CALLS_LIBRARIES;COMMAND_LINE;RUNS_PROGRAMS" "" "SOURCES;LINK;LINK_PRIVATE;LINK_STATIC")
   set(target apl_${name})
   apl_glob(sources ${arg_SOURCES})
   apl_is_ready(ready ${target} "${sources}" ${arg_LINK})
@@ -152,7 +158,10 @@ function(apl_add_library name)
   set(c_sources ${sources})
   list(FILTER c_sources INCLUDE REGEX "\\.c$")
   set_source_files_properties(${c_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-  if(arg_CALLS_LIBRARIES)
+  if(arg_COMMAND_LINE)
+    apl_calls_libraries(${target})
+    apl_precompile(${target} SHARED_WITH apl_precompiled_driver)
+  elseif(arg_CALLS_LIBRARIES)
     apl_calls_libraries(${target})
     apl_precompile(${target} SHARED_WITH apl_precompiled_program)
   elseif(arg_RUNS_PROGRAMS)

@@ -2,6 +2,10 @@
 
 namespace apl {
 
+void Builder::append(Stm stm) { stms_.push_back(std::move(stm)); }
+void Builder::append_all(const std::vector<Stm>& stms) { stms_.insert(stms_.end(), stms.begin(), stms.end()); }
+BodyPtr Builder::finish(std::vector<Operand> results) { return make_body(std::move(stms_), std::move(results)); }
+
 Value Builder::let(std::string name, Op op) {
   const std::vector<Value> pattern = let_many({name}, std::move(op));
   // A call of a function that does not exist, say: the verifier reports the statement.

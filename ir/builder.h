@@ -42,8 +42,8 @@ class Builder {
   std::vector<Value> let_many(const std::vector<std::string>& names, Op op);
   // With types given, for If, Loop and Apply results whose derived type is not the wanted one.
   std::vector<Value> let_typed(const std::vector<std::string>& names, const std::vector<Type>& types, Op op);
-  void append(Stm stm) { stms_.push_back(std::move(stm)); }
-  void append_all(const std::vector<Stm>& stms) { stms_.insert(stms_.end(), stms.begin(), stms.end()); }
+  void append(Stm stm);
+  void append_all(const std::vector<Stm>& stms);
 
   Value binary(BinaryOp op, Operand x, Operand y, std::string name = "x");
   Value unary(UnaryOp op, Operand x, std::string name = "x");
@@ -100,7 +100,7 @@ class Builder {
 
   std::vector<Stm>& stms() { return stms_; }
   std::vector<Stm> take() { return std::move(stms_); }
-  BodyPtr finish(std::vector<Operand> results) { return make_body(std::move(stms_), std::move(results)); }
+  BodyPtr finish(std::vector<Operand> results);
 
  private:
   ValueTable& values_;

@@ -40,6 +40,8 @@ template <class T>
 inline constexpr bool is_variant = false;
 template <class... T>
 inline constexpr bool is_variant<std::variant<T...>> = true;
+template <>
+inline constexpr bool is_variant<Op> = true;
 
 }  // namespace detail
 
@@ -64,10 +66,13 @@ APL_FIELDS(TileExtent, bound, tile, reg, split)
 APL_FIELDS(KernelResult, kind, extents)
 APL_FIELDS(TileGuard::Part, bound, stride)
 APL_FIELDS(TileGuard, start, bound, split)
+APL_FIELDS(TileAffine, start, strides)
+APL_FIELDS(TileCondition, at, bound)
+APL_FIELDS(TileGather, positions, at, stride)
 APL_FIELDS(TileDim, tile, reg)
 APL_FIELDS(TileOperand, tile, axes)
 APL_FIELDS(Schedule::Dim, role, size, tile, reg)
-APL_FIELDS(Schedule::Operand, name, element, strides, copy_bytes, swizzled)
+APL_FIELDS(Schedule::Operand, name, element, strides, conditions, gathers, copy_bytes, swizzled)
 APL_FIELDS(Schedule, unit, parameters, dims, operands, remainder, stages, tiles_per_block, splits)
 APL_FIELDS(SparseSchedule::Dim, role, size)
 APL_FIELDS(SparseSchedule::Operand, array, offset, strides)
@@ -102,9 +107,9 @@ APL_FIELDS(GetSize, name, size_class, default_value)
 APL_FIELDS(Screma, widths, indices, inputs, map, reduces)
 APL_FIELDS(Scatter, widths, indices, inputs, map, rank, targets, op)
 APL_FIELDS(Derivative, mode, arguments, seeds, function)
-APL_FIELDS(SegOp, level, space, body, results, schedule, sparse, team, rows)
+APL_FIELDS(SegOp, level, space, body, results, schedule, sparse, team, rows, blocks)
 APL_FIELDS(SharedArray, element, layout)
-APL_FIELDS(CopyTile, target, source, window, guards, pad)
+APL_FIELDS(CopyTile, target, source, window, guards, where, gathers, pad)
 APL_FIELDS(TileContract, space, depth, accumulators, operands, map, reduce)
 APL_FIELDS(Alloc, bytes, space)
 

@@ -296,9 +296,13 @@ struct Schedule {
   struct Operand {
     std::string name;  // of the array
     ScalarType element{};
-    std::vector<Poly> strides;     // in the array, in elements, one a dim
+    std::vector<Poly> strides;  // in the array, in elements, one a dim
+    // Of each condition under which it is read, and of each array of indices that says where: likewise.
+    std::vector<std::vector<Poly>> conditions{}, gathers{};
     std::int64_t copy_bytes = 16;  // that one asynchronous copy to shared memory has at most; 0: through registers
     bool swizzled = true;          // in shared memory, where it is transposed on the way
+
+    bool varies(std::size_t dim) const;
   };
   enum class Remainder : std::uint8_t {
     peeled,  // what is left of the reduction is a guarded step behind the loop
@@ -360,6 +364,8 @@ struct SegOp {
   std::optional<Poly> team = {};
   // Of a team: it holds the rows that the body makes, each thread kRowElements of their elements (ir/team.h).
   bool rows = false;
+  // Of a team: so many blocks of threads share each index, if more than one with kMostTeam threads each (ir/team.h).
+  std::optional<Poly> blocks = {};
 };
 
 // A shared array of a block (block level only), undefined until written. Its value has the layout's shape.
@@ -374,6 +380,8 @@ struct SharedArray {
 // a dim without bound is proved. Consumes `target` (a shared array or a previous copy into it).
 // An axis with `split` runs over several dims of the source, flattened in row-major order: start + i_k is split into
 // one index for each, and their strides count in place of i_k * stride of the window, which is 0 there.
+// Where a condition of `where` fails, the element is the pad, too. Each of `gathers` adds to the position in the source
+// what an array says.
 struct TileGuard {
   struct Part {
     Poly bound, stride;
@@ -382,11 +390,29 @@ struct TileGuard {
   std::optional<Poly> bound{};
   std::vector<Part> split{};
 };
+// start + sum of strides[k] * i_k, for indices i of the window; a dim that is split has a stride for each part.
+struct TileAffine {
+  Poly start;
+  std::vector<std::vector<Poly>> strides;
+};
+// 0 <= at, and at < bound if there is one.
+struct TileCondition {
+  TileAffine at;
+  std::optional<Poly> bound{};
+};
+// stride * positions.flat[at]
+struct TileGather {
+  Value positions;
+  TileAffine at;
+  Poly stride;
+};
 struct CopyTile {
   Value target;
   Value source;
   Lmad window;
   std::vector<TileGuard> guards;
+  std::vector<TileCondition> where{};
+  std::vector<TileGather> gathers{};
   Operand pad;
 };
 
@@ -418,10 +444,22 @@ struct Alloc {
   Space space;
 };
 
-using Op = std::variant<
+using AnyOp = std::variant<
 #define APL_NODE(Struct, ...) Struct,
 #include "ir/ops.def"
     std::monostate>;
+
+// How one is copied, moved and destroyed is compiled once, in op.cpp: else every file with a list of statements would
+// have that for each of the structs above.
+struct Op : AnyOp {
+  using AnyOp::AnyOp;
+  Op();
+  Op(const Op&);
+  Op(Op&&) noexcept;
+  Op& operator=(const Op&);
+  Op& operator=(Op&&) noexcept;
+  ~Op();
+};
 
 // #[name(arguments)]
 struct Attribute {
@@ -446,8 +484,6 @@ struct Body {
 // The keyword of the operation in textual IR.
 std::string_view op_name(const Op& op);
 
-inline BodyPtr make_body(std::vector<Stm> stms, std::vector<Operand> results) {
-  return std::make_shared<const Body>(Body{std::move(stms), std::move(results)});
-}
+BodyPtr make_body(std::vector<Stm> stms, std::vector<Operand> results);
 
 }  // namespace apl

@@ -37,6 +37,17 @@ std::string_view to_text(Schedule::Remainder remainder) {
   return remainder == Schedule::Remainder::padded ? "padded" : "peeled";
 }
 
+bool Schedule::Operand::varies(std::size_t dim) const {
+  return !strides[dim].is_zero() ||
+         std::ranges::any_of(gathers, [&](const std::vector<Poly>& index) { return !index[dim].is_zero(); });
+}
+
+bool is_resident(const Schedule& schedule, const Schedule::Operand& operand) {
+  for (std::size_t d = space_rank(schedule); d < schedule.dims.size(); ++d)
+    if (operand.varies(d)) return false;
+  return true;
+}
+
 std::size_t space_rank(const Schedule& schedule) {
   return static_cast<std::size_t>(
       std::ranges::count_if(schedule.dims, [](const Schedule::Dim& dim) { return dim.role != Schedule::Role::depth; }));
@@ -112,8 +123,9 @@ std::vector<std::vector<std::size_t>> axes_of(const Schedule& schedule) {
   }
   // Along M results are not contiguous anyway: innermost is where the operand is, with those that lie together with it.
   for (std::size_t last = 0; last + 1 < m.size(); ++last) {
-    const auto operand = std::ranges::find_if(schedule.operands,
-                                              [&](const Schedule::Operand& o) { return o.strides[m[last]].is_one(); });
+    const auto operand = std::ranges::find_if(schedule.operands, [&](const Schedule::Operand& o) {
+      return o.strides[m[last]].is_one() && !is_resident(schedule, o);
+    });
     if (operand == schedule.operands.end()) continue;
     std::size_t first = last;
     while (first > 0 && operand->strides[m[first - 1]] == operand->strides[m[first]] * schedule.dims[m[first]].size)
@@ -182,7 +194,7 @@ class Holds {
     if (contracts_.empty()) return "the block contracts no tiles";
     for (const TileContract* contract : contracts_)
       if (Fault fault = contraction(*contract)) return fault;
-    if (!copies_.empty()) return "a tile is copied that no contraction reads";
+    if (copies_.size() > resident_.size()) return "a tile is copied that no contraction reads";
     for (const SegOp* threads : segmaps_)
       if (Fault fault = after(*threads)) return fault;
     return std::nullopt;
@@ -208,6 +220,9 @@ class Holds {
     if (depth() == 0) return "it has no depth dim";
     for (const Schedule::Operand& operand : schedule_.operands) {
       if (operand.strides.size() != schedule_.dims.size()) return "an operand has not one stride a dim";
+      for (const auto* several : {&operand.conditions, &operand.gathers})
+        for (const std::vector<Poly>& strides : *several)
+          if (strides.size() != schedule_.dims.size()) return "an operand has not one stride a dim";
       if (operand.copy_bytes != 0 && operand.copy_bytes != 4 && operand.copy_bytes != 16)
         return "copies are of 0, 4 or 16 bytes";
     }
@@ -218,7 +233,8 @@ class Holds {
     return std::nullopt;
   }
 
-  bool varies(std::size_t operand, std::size_t d) const { return !schedule_.operands[operand].strides[d].is_zero(); }
+  bool varies(std::size_t operand, std::size_t d) const { return schedule_.operands[operand].varies(d); }
+  bool is_streamed(std::size_t operand) const { return !is_resident(schedule_, schedule_.operands[operand]); }
 
   Poly extent_of(std::size_t d) const { return schedule_.dims[d].tile * schedule_.dims[d].reg; }
 
@@ -228,8 +244,9 @@ class Holds {
     std::vector<bool> of_m, of_n;
     for (std::size_t d = 0; d < rank_; ++d) {
       const Role role = schedule_.dims[d].role;
+      // Operands that no step changes stay in registers.
       std::vector<bool> varying;
-      for (std::size_t o = 0; o < all; ++o) varying.push_back(varies(o, d));
+      for (std::size_t o = 0; o < all; ++o) varying.push_back(is_streamed(o) && varies(o, d));
       const auto count = static_cast<std::size_t>(std::ranges::count(varying, true));
       if (role == Role::invariant && count != 0) return "an operand varies along an invariant dim";
       if (role == Role::batch && count == 0) return "no operand varies along a batch dim";
@@ -243,7 +260,7 @@ class Holds {
     }
     if (of_m.empty() != of_n.empty()) return "there is an M or an N dim alone";
     for (std::size_t o = 0; o < of_m.size(); ++o)
-      if (of_m[o] && of_n[o]) return "an operand varies along M and N dims";
+      if (of_m[o] && of_n[o]) return "an operand varies along M and N dims, and along the depth";
     return std::nullopt;
   }
 
@@ -337,6 +354,9 @@ class Holds {
         const auto wanted = registers_.find(stm.pattern.front());
         if (wanted != registers_.end() && alloc->bytes != wanted->second)
           return "an accumulator has other elements than the tile";
+      } else if (const CopyTile* copy = get_if<CopyTile>(stm); copy && outside && loops == 0 && !stm.pattern.empty()) {
+        copies_[stm.pattern.front()] = copy;
+        resident_.insert(stm.pattern.front());
       } else if (has_tiles(stm)) {
         return "a step of the depth does more than to copy and contract tiles";
       }
@@ -373,12 +393,32 @@ class Holds {
     for (std::size_t o = 0; o < contract.operands.size(); ++o) {
       const auto copy = copies_.find(contract.operands[o].tile);
       if (copy == copies_.end()) return "a contraction reads a tile that is not copied in the same step";
+      if (resident_.contains(copy->first) == is_streamed(o))
+        return "a tile is copied once that steps change, or not once";
       if (Fault fault = operand(o, contract.operands[o], *copy->second))
         return fmt::format("the tile of {}: {}", schedule_.operands[o].name, *fault);
       if (Fault fault = place(o, contract.operands[o])) return fault;
-      copies_.erase(copy);
+      if (is_streamed(o)) copies_.erase(copy);
     }
     return std::nullopt;
+  }
+
+  // What is affine in the dims has these strides along the axes of a window.
+  bool goes_along(const TileAffine& at, const std::vector<Poly>& strides, const TileOperand& read) const {
+    std::vector<bool> runs(schedule_.dims.size(), false);
+    for (std::size_t k = 0; k < read.axes.size(); ++k) {
+      const auto axis = static_cast<std::size_t>(read.axes[k]);
+      const std::vector<std::size_t> dims =
+          axis >= axes_.size() ? std::vector{axis - axes_.size() + rank_} : axes_[axis];
+      if (at.strides[k].size() != dims.size()) return false;
+      for (std::size_t p = 0; p < dims.size(); ++p) {
+        if (at.strides[k][p] != strides[dims[p]]) return false;
+        runs[dims[p]] = true;
+      }
+    }
+    for (std::size_t d = 0; d < strides.size(); ++d)
+      if (!strides[d].is_zero() && !runs[d]) return false;
+    return true;
   }
 
   // All steps have an operand's tile in one place, that of no other, and read it alike.
@@ -433,11 +473,21 @@ class Holds {
     }
     for (std::size_t d = 0; d < schedule_.dims.size(); ++d)
       if (varies(o, d) && !runs[d]) return "its window leaves out a dim";
+    if (copy.where.size() != operand.conditions.size() || copy.gathers.size() != operand.gathers.size())
+      return "it is read under other conditions, or where other arrays say";
+    for (std::size_t c = 0; c < copy.where.size(); ++c)
+      if (copy.where[c].at.strides.size() != rank || !goes_along(copy.where[c].at, operand.conditions[c], read))
+        return "it is read under other conditions";
+    for (std::size_t g = 0; g < copy.gathers.size(); ++g)
+      if (copy.gathers[g].at.strides.size() != rank || !goes_along(copy.gathers[g].at, operand.gathers[g], read))
+        return "it is read where other arrays say";
     if (!tile.memory) return std::nullopt;
     if (values_.type(tile.memory->block).space != Space::shared || !tile.memory->layout.offset().is_zero())
       return "it is not an array of its own in shared memory";
     if (!values_.type(copy.source).memory) return "its array is nowhere in memory";
-    if (!has_mn_dims(schedule_)) return std::nullopt;
+    for (const TileGather& gather : copy.gathers)
+      if (!values_.type(gather.positions).memory) return "an array of indices is nowhere in memory";
+    if (!has_mn_dims(schedule_) || !is_streamed(o)) return std::nullopt;
     for (std::size_t k = 0; k < read.axes.size(); ++k) {
       const auto axis = static_cast<std::size_t>(read.axes[k]);
       const bool row = axis + 2 >= axes_.size() && axis < axes_.size();
@@ -465,6 +515,7 @@ class Holds {
   std::map<Value, Poly> registers_;  // bytes of the results' accumulators, by block
   std::vector<const TileContract*> contracts_;
   std::map<Value, const CopyTile*> copies_;  // that no contraction has read yet, by what they give
+  std::set<Value> resident_;                 // those before the loops, which all contractions read
   std::vector<const SegOp*> segmaps_;
   std::set<Value> parameters_;
   std::vector<std::pair<std::vector<int>, Value>> places_;  // of operands: axes and block

@@ -26,6 +26,8 @@ inline Value parameter_of(const Poly& number) { return number.symbol().value_or(
 // How many dims are those of the results.
 std::size_t space_rank(const Schedule& schedule);
 bool has_mn_dims(const Schedule& schedule);
+// Whether the operand is the same for all steps of the depth: it is read once.
+bool is_resident(const Schedule& schedule, const Schedule::Operand& operand);
 // Code on scalars alone, which a packed kernel can have in its parts.
 bool is_scalar_code(const Lambda& lambda, const ValueTable& values);
 // How many products of matrix units make one of a reduction of `map` by `op`, of a statement with these attributes; 0:

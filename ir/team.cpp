@@ -118,7 +118,27 @@ bool folds_in_any_order(const Screma& reduction) {
   });
 }
 
+std::int64_t look_back_words(const Screma& scan, const ValueTable& values) {
+  constexpr std::int64_t kWord = 4;
+  std::int64_t words = 0;
+  for (const ReduceOp& reduce : scan.reduces)
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k)
+      words += (byte_size(values.type(reduce.op.params[k]).element) + kWord - 1) / kWord;
+  return words;
+}
+
+// Values of a thread's elements stay in registers.
+std::int64_t scan_rounds(const Screma& scan, const ValueTable& values) {
+  const std::int64_t words = look_back_words(scan, values);
+  return words <= 2 ? 4 : words <= 4 ? 2 : 1;
+}
+
+std::int64_t scan_tile(const Screma& scan, const ValueTable& values) {
+  return kMostTeam * kNeighboursAtOnce * scan_rounds(scan, values);
+}
+
 std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values) {
+  if (kernel.rows && kernel.blocks) return "it holds rows, which several blocks cannot share";
   if (kernel.rows) return rows_fault(kernel, values);
   if (kernel.level != SegLevel::thread) return "its level is not `thread`";
   if (kernel.space.empty()) return "its space has no dims";
@@ -146,6 +166,12 @@ std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& val
     arrays = arrays || (!is_scan && makes_array(stm, values));
   });
   if (arrays) return "its body makes arrays";
+  if (scans && kernel.blocks) {
+    if (std::ranges::any_of(kernel.space, [](const SegDim& dim) { return dim.bound != Poly(1); }))
+      return "blocks share a scan of several indices";
+    if (!std::ranges::all_of(kernel.body->results, is_row)) return "blocks share a scan, but a result is no row of it";
+    if (look_back_words(screma, values) > kMostLookBackWords) return "blocks share a scan of too large values";
+  }
   for (const Stm& stm : kernel.body->stms)
     if (&stm != &reduction && can_fail(stm.op, values)) return "what stands beside its reduction can fail";
   return std::nullopt;

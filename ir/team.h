@@ -10,6 +10,14 @@
 // threads of one block, a segment of a warp or several warps: neighbours take neighbouring elements, then what they
 // have is folded by shuffles and, between warps, in shared memory. All else in the body is done by each of them. The
 // number is known when the kernel starts. A scan is shared by a warp at most.
+//
+//   segmap(thread) (i < m) team(256) blocks(40) {
+//
+// Several blocks of threads share each index: each has neighbouring elements, and what each gives is folded by the last
+// of them to end, in order; it alone does what comes behind the reduction. Then a team is all of a block. A scan over
+// all elements of one index is shared in the same way: a block scans a tile, starting with what the tiles before it
+// give, which it learns from those that are done (decoupled look-back, Merrill and Garland 2016). With one block a
+// reduction is as without, and a scan is one tile of a block, not a team's.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +37,15 @@ const Stm* team_reduction(const SegOp& kernel);
 // The elements of each row of a kernel whose team holds rows.
 const Poly& row_width(const SegOp& kernel);
 
+// Words of 32 bits that blocks tell each other of what the operators of a scan give: one for each 4 bytes of a value.
+std::int64_t look_back_words(const Screma& scan, const ValueTable& values);
+constexpr std::int64_t kMostLookBackWords = 8;
+// Neighbouring elements that a thread reads at once where they are contiguous and aligned.
+constexpr std::int64_t kNeighboursAtOnce = 4;
+// How often a thread of such a scan does: a tile has so many for each thread of a block at most.
+std::int64_t scan_rounds(const Screma& scan, const ValueTable& values);
+std::int64_t scan_tile(const Screma& scan, const ValueTable& values);
+
 // Whether the operators of a reduction commute, so that it may take elements in any order.
 bool folds_in_any_order(const Screma& reduction);
 
@@ -40,7 +57,9 @@ constexpr std::int64_t kRowElements = 16;
 //   - the level is `thread`, the space has dims, the results are scalars, or rows of a scan,
 //   - one reduction or scan stands directly in the body, with one width and operators on scalars that cannot fail,
 //   - all else in the body cannot fail and makes no arrays, only views.
-// What is reduced may fail. A team that holds rows shares all maps, reductions and scans of its kernel:
+// What is reduced may fail. Where several blocks share a scan, the space has one index, the results are rows of the
+// scan and what it scans takes at most kMostLookBackWords. A team that holds rows shares all maps, reductions and scans
+// of its kernel:
 //
 //   segmap(thread) (i < m) team(32) rows {
 //     let {xs : [n]f32} = A[i]

@@ -121,11 +121,14 @@ class Extractor {
     const Chunks chunks = next_chunks();
     auto stms = scans ? make_chunked_scan(stm, {}, chunks, function_.values)
                       : make_chunked_reduction(stm, {}, chunks, function_.values);
-    if (context_.remarks)
+    if (context_.remarks) {
+      RemarkFacts facts{{"width", print(product(screma->widths), function_)}, {"chunks", chunks.parameter}};
+      if (!chunks.team.empty()) facts.insert(facts.end(), {{"team", chunks.team}, {"blocks", chunks.blocks}});
       remark(RemarkKind::applied, scans ? "scan" : "reduction", stm,
-             fmt::format("the {} that makes '{}' is {} in chunks", scans ? "scan" : "reduction", name_of(stm),
-                         scans ? "done" : "folded"),
-             {{"width", print(product(screma->widths), function_)}, {"chunks", chunks.parameter}});
+             fmt::format("the {} that makes '{}' is {} {}", scans ? "scan" : "reduction", name_of(stm),
+                         scans ? "done" : "folded", chunks.team.empty() ? "in chunks" : "by many threads"),
+             std::move(facts));
+    }
     return stms;
   }
 
@@ -141,6 +144,7 @@ class Extractor {
                   .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
                   .interleaved = !few};
     if (!few) chunks.team = numbered(chunked_, "team");
+    if (!few) chunks.blocks = numbered(chunked_, "blocks");
     return chunks;
   }
 

@@ -144,6 +144,7 @@ class Manager {
             std::get<SegOp>(made.op).sparse.reset();
             std::get<SegOp>(made.op).team.reset();
             std::get<SegOp>(made.op).rows = false;
+            std::get<SegOp>(made.op).blocks.reset();
             changed = true;
             report_dropped(info, *function, stm, *fault);
           } else if (kernel == nullptr) {

@@ -51,7 +51,7 @@ constexpr std::uint64_t plugin_layout() {
   std::uint64_t layout = 0;
   for (const std::size_t number :
        {sizeof(Module), sizeof(Function), sizeof(ValueTable::Info), sizeof(Type), sizeof(Stm), sizeof(Op),
-        std::variant_size_v<Op>, sizeof(Screma), sizeof(SegOp), sizeof(TileContract), sizeof(Diagnostic),
+        std::variant_size_v<AnyOp>, sizeof(Screma), sizeof(SegOp), sizeof(TileContract), sizeof(Diagnostic),
         sizeof(Remark), sizeof(PassInfo), sizeof(PassOption), sizeof(PassContext), sizeof(PassRegistry)})
     layout = layout * 1'000'003 + number;
   return layout;

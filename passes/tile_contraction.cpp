@@ -263,7 +263,7 @@ class Tiler {
     if (!plan.padding.empty()) plan.schedule.remainder = Schedule::Remainder::padded;
     if (splits) plan.schedule.splits = *splits;
     if (context_.flag("packed") && plan.schedule.unit != Schedule::Unit::general && !any_given(prefix) &&
-        plan.padding.empty() && is_scalar_code(tiled.map, result_.values) &&
+        plan.padding.empty() && tile::may_pack(plan.schedule) && is_scalar_code(tiled.map, result_.values) &&
         is_scalar_code(tiled.reduce.op, result_.values))
       plan.schedule.unit = Schedule::Unit::packed;
     Stm replaced = stm;

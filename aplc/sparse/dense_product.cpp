@@ -58,8 +58,8 @@ apl::Result<apl::Program> dense_product(apl::ScalarType type, apl::sparse::Opera
 
 double dense_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, std::int64_t columns,
                           std::int64_t width) {
-  // What the model of tiles does not know (bench/results/sparse-kinds-f16-h100-2026-11-25.json): each result that reads
-  // an element of A, and rows of 16 bits that no access of 16 bytes takes.
+  // What the model of tiles does not know of 16 bits (bench/results/sparse-kinds-f16-h100-2026-11-25.json): results
+  // that read an element of A, and rows that no access of 16 bytes takes.
   constexpr double kEachSample = 14e-6, kOddRows = 5;
   using apl::sparse::Operator;
   static std::mutex turn;
@@ -77,8 +77,9 @@ double dense_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, s
              *module, *entry, {{"n", rows}, {"m", columns}, {sddmm ? "k" : "b", width}}, modelled_device(), {}))
       microseconds += 1e6 * plan.seconds.value_or(0);
   if (microseconds == 0) return cublas_microseconds(type, sddmm, rows, columns, width);
+  if (apl::byte_size(type) != 2) return microseconds;
   if (sddmm) return microseconds + kEachSample * static_cast<double>(rows) * static_cast<double>(columns);
-  return apl::byte_size(type) == 2 && columns % 8 != 0 ? kOddRows * microseconds : microseconds;
+  return columns % 8 != 0 ? kOddRows * microseconds : microseconds;
 }
 
 }  // namespace aplc::sparse

@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "bench/sparse/report.h"
+#include "tests/command_line.h"
 
 namespace {
 
@@ -48,22 +48,22 @@ bool write(const std::filesystem::path& file, const std::string& text) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  CLI::App app{"ablations of the search for sparse formats, its memory, its times and its cost model"};
+  apl::CommandLine line("ablations of the search for sparse formats, its memory, its times and its cost model");
   apl::bench::SparseOptions options;
   std::string results;
   bool ablation = false, levels = false, memory = false, times = false, model = false;
-  app.add_flag("--ablation", ablation, "tables 6 and 7, and figure 12's matrix");
-  app.add_flag("--levels", levels, "what levels are worth on a core of this machine");
-  app.add_flag("--memory", memory, "bytes of formats beside CSR and COO (figures 8 and 10)");
-  app.add_flag("--times", times, "how long searches take (table 5)");
-  app.add_flag("--cost-model", model, "what the model says and what this machine does (section 5.6)");
-  app.add_option("--data", options.data, "folder with cora.mtx, citeseer.mtx and pubmed.mtx; else there are stand-ins");
-  app.add_option("--most", options.most, "leave out matrices with more non-zeros")->capture_default_str();
-  app.add_option("--matrices", options.only, "only those with one of these parts in their names")->delimiter(',');
-  app.add_option("--threads", options.threads, "of searches (default: one a processor)");
-  app.add_option("--sub-tasks", options.sub_tasks, "lists that the cost model is asked for")->capture_default_str();
-  app.add_option("--results", results, "folder for a JSON file and pictures of each study: sparse-STUDY-DATE.json");
-  CLI11_PARSE(app, count, arguments);
+  line.flag("--ablation", ablation, "tables 6 and 7, and figure 12's matrix");
+  line.flag("--levels", levels, "what levels are worth on a core of this machine");
+  line.flag("--memory", memory, "bytes of formats beside CSR and COO (figures 8 and 10)");
+  line.flag("--times", times, "how long searches take (table 5)");
+  line.flag("--cost-model", model, "what the model says and what this machine does (section 5.6)");
+  line.option("--data", options.data, "folder with cora.mtx, citeseer.mtx and pubmed.mtx; else there are stand-ins");
+  line.option("--most", options.most, "leave out matrices with more non-zeros");
+  line.option("--matrices", options.only, "only those with one of these parts in their names");
+  line.option("--threads", options.threads, "of searches (default: one a processor)");
+  line.option("--sub-tasks", options.sub_tasks, "lists that the cost model is asked for");
+  line.option("--results", results, "folder for a JSON file and pictures of each study: sparse-STUDY-DATE.json");
+  if (const auto code = line.parse(count, arguments)) return *code;
   if (!ablation && !levels && !memory && !times && !model) ablation = levels = memory = times = model = true;
   // Said now, not when the studies are over.
   std::error_code no_folder;

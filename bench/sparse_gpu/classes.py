@@ -85,6 +85,8 @@ def who_is_best(cases):
             names[min(times, key=times.get)] += 1
     print("the best exact peer:", ", ".join(f"{name} {count}" for name, count in names.most_common()))
     fastest = [min(case["peers"].values()) / case["us"] for case in cases if case.get("peers")]
+    if not fastest:
+        return
     print(f"the fastest of all peers, exact or not: {geomean(fastest):.2f}, {min(fastest):.2f} at worst")
     wrong = collections.Counter(name for case in cases for name in case.get("inexact", {}))
     if wrong:
@@ -108,7 +110,7 @@ def dense(cases):
     told = right = missed = wrong = 0
     beside = []
     for case in cases:
-        if not case.get("own_dense_us") or "model_us" not in case:
+        if not isinstance(case.get("own_dense_us"), list) or "model_us" not in case:
             continue
         own, model = case["own_dense_us"]  # as it ran, and by the model of tiles
         sparse = case["us"]

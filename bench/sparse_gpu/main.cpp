@@ -5,7 +5,6 @@
 //                  [--studies] [--dense]
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -30,6 +29,7 @@
 #include "passes/sparse/search.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
+#include "tests/command_line.h"
 
 namespace apl::bench {
 namespace {
@@ -560,26 +560,26 @@ int main_of(const Request& request) {
 
 int main(int argc, char** argv) {
   apl::bench::Request request;
-  CLI::App app{"Sparse products on a GPU beside cuSPARSE and cuBLAS"};
-  app.add_flag("--emulate", request.emulate, "run in emulation, without times");
-  app.add_flag("--sweep", request.sweep, "try many parameters beside the rules'");
-  app.add_flag("--plans", request.plans, "search for plans, and run those that the model likes");
-  app.add_flag("--searched", request.searched, "run the plans that a search finds by the models alone");
-  app.add_flag("--studies", request.studies, "run the plans of searches that leave something out");
-  app.add_flag("--dense", request.dense, "run our own dense product, too");
+  apl::CommandLine line("Sparse products on a GPU beside cuSPARSE and cuBLAS");
+  line.flag("--emulate", request.emulate, "run in emulation, without times");
+  line.flag("--sweep", request.sweep, "try many parameters beside the rules'");
+  line.flag("--plans", request.plans, "search for plans, and run those that the model likes");
+  line.flag("--searched", request.searched, "run the plans that a search finds by the models alone");
+  line.flag("--studies", request.studies, "run the plans of searches that leave something out");
+  line.flag("--dense", request.dense, "run our own dense product, too");
   bool mixed = false;
-  app.add_flag("--mixed", mixed, "24 matrices of several patterns instead of those of bench/sparse/matrices.h");
-  app.add_flag("--formats", request.formats, "cuSPARSE with COO, BSR and blocked ELL, too");
+  line.flag("--mixed", mixed, "24 matrices of several patterns instead of those of bench/sparse/matrices.h");
+  line.flag("--formats", request.formats, "cuSPARSE with COO, BSR and blocked ELL, too");
   std::string type = "f16";
-  app.add_option("--type", type, "of the elements")->check(CLI::IsMember({"f16", "f32"}));
-  app.add_flag("--once", request.once, "check results, time nothing");
-  app.add_flag("--no-peers", request.no_peers, "ours alone");
-  app.add_option("--operators", request.operators)->delimiter(',');
-  app.add_option("--matrices", request.matrices)->delimiter(',');
-  app.add_option("--widths", request.widths, "of the dense operand")->delimiter(',');
-  app.add_option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
-  app.add_option("--json", request.json);
-  CLI11_PARSE(app, argc, argv);
+  line.choice("--type", type, {"f16", "f32"}, "of the elements");
+  line.flag("--once", request.once, "check results, time nothing");
+  line.flag("--no-peers", request.no_peers, "ours alone");
+  line.option("--operators", request.operators);
+  line.option("--matrices", request.matrices);
+  line.option("--widths", request.widths, "of the dense operand");
+  line.option("--folder", request.folder, "with cora.mtx, citeseer.mtx, pubmed.mtx");
+  line.option("--json", request.json);
+  if (const auto code = line.parse(argc, argv)) return *code;
   if (mixed) request.matrices = apl::bench::mixed_names();
   request.type = *apl::scalar_type_from_text(type);
   return apl::bench::main_of(request);

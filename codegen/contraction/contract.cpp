@@ -45,6 +45,10 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
       const TileOperand& operand = op.operands[o];
       const Value block = mainloop.copied.at(operand.tile);
       const OperandTile& tile = mainloop.tiles.at(block);
+      if (tile.resident) {
+        registers.push_back(tile.registers);
+        continue;
+      }
       const MnDim& mn = mainloop.mn_of(tile);
       const Lmad& layout = values.type(operand.tile).memory->layout;
       ExprPtr position = mainloop_stage(block, stage);
@@ -66,7 +70,7 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
         if (tile.swizzled) {
           // Groups are powers of two, so that their bits can be swizzled apart from the thread's.
           const std::int64_t mask = (mn.lanes * mn.each - 1) & ~(group - 1) & (kSwizzled - 1);
-          const ExprPtr swizzle = call("apl_swizzle", {period});
+          const ExprPtr swizzle = call(tile.swizzle(), {period});
           const auto part = [&](std::int64_t bits) {
             return bits == kSwizzled - 1 ? swizzle : infix("&", swizzle, number_of(bits));
           };
@@ -98,7 +102,10 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
     std::vector<ExprPtr> elements;
     for (std::size_t o = 0; o < op.operands.size(); ++o) {
       const OperandTile& tile = mainloop.tiles.at(mainloop.copied.at(op.operands[o].tile));
-      const ExprPtr mine = tile.mn == kNoMnDim ? number_of(0) : variable(tile.mn == 0 ? m : n);
+      ExprPtr mine = tile.mn == kNoMnDim ? number_of(0) : variable(tile.mn == 0 ? m : n);
+      if (tile.resident && tile.row_axes[0]) mine = variable(m);
+      if (tile.resident && tile.row_axes[1])
+        mine = tile.row_axes[0] ? plus(mul(variable(m), number_of(columns)), variable(n)) : variable(n);
       elements.push_back(kernel::element(registers[o], mine));
     }
     std::vector<ExprPtr> mapped = inline_lambda(op.map, elements, inner);

@@ -25,6 +25,7 @@ ExprPtr MainloopLowering::mainloop_stage(Value block, const ExprPtr& stage) {
 // Whether the contraction stops, in every dim of the depth, where the source does.
 bool MainloopLowering::mainloop_reads_no_pad(const CopyTile& op, Value copied) {
   const OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied));
+  if (!op.where.empty()) return false;
   const TileContract& reader = *mainloop_->readers.at(copied);
   for (std::size_t k = 0; k < tile.axes.size(); ++k) {
     const auto d = static_cast<std::size_t>(tile.axes[k]);
@@ -108,10 +109,122 @@ CopiedTile MainloopLowering::describe_copy(const CopyTile& op, Value copied, con
   }
   copy.begin = variable(unit_.fresh("from"));
   out.push_back(declare(kIndex, copy.begin->text, start));
+  number_conditions(copy, out);
   return copy;
 }
 
+// Variables: what conditions ask for at the first row and the first step.
+void MainloopLowering::number_conditions(CopiedTile& copy, KernelBlock& out) {
+  for (const TileCondition& condition : copy.op.where) {
+    ExprPtr number = values_.poly(condition.at.start), along = number_of(0);
+    std::size_t loop = 0;
+    for (std::size_t k = 0; k < copy.tile.axes.size(); ++k) {
+      const auto d = static_cast<std::size_t>(copy.tile.axes[k]);
+      if (d < mainloop_->space_rank) continue;
+      const ExprPtr stride = values_.poly(condition.at.strides[k][0]);
+      if (d - mainloop_->space_rank == mainloop_->inner_depth) {
+        along = stride;
+        continue;
+      }
+      const CopiedTile::OuterLoop& outer = copy.outer[loop++];
+      number = plus(number, mul(outer.size == 1 ? number_of(0) : variable(outer.index), stride));
+    }
+    copy.numbers.push_back(variable(unit_.fresh("number")));
+    copy.number_strides.push_back(along);
+    out.push_back(declare(kIndex, copy.numbers.back()->text, number));
+  }
+}
+
+// Whether row `m` is read at this step; null: it is anyway.
+ExprPtr MainloopLowering::conditions_hold(const CopiedTile& copy, const ExprPtr& m, const ExprPtr& step) {
+  ExprPtr all;
+  const auto also = [&](const ExprPtr& test) { all = all ? infix("&&", all, test) : test; };
+  for (std::size_t c = 0; c < copy.numbers.size(); ++c) {
+    const std::string& table = copy.tile.mn == kNoMnDim ? std::string() : copy.tile.conditions[c].tables[copy.tile.mn];
+    ExprPtr number = plus(copy.numbers[c], mul(step, copy.number_strides[c]));
+    if (!table.empty()) number = plus(number, kernel::element(table, mainloop_slot(copy.tile.mn, m)));
+    also(infix("<=", number_of(0), number));
+    if (const auto& bound = copy.op.where[c].bound) also(infix("<", number, values_.poly(*bound)));
+  }
+  return all;
+}
+
+// Under conditions: element by element, neighbouring threads along what is contiguous.
+KernelBlock MainloopLowering::copy_each(const CopiedTile& copy) {
+  const OperandTile& tile = copy.tile;
+  const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads, total = rows * tile.depth;
+  const std::string e = unit_.fresh("e"), x = unit_.fresh("x"), m = unit_.fresh("m"), q = unit_.fresh("q");
+  const ExprPtr inner = number_of(tile.by_depth ? tile.depth : rows);
+  const ExprPtr fast = infix("%", variable(x), inner), slow = infix("/", variable(x), inner);
+  KernelBlock body{declare(kInt, m, tile.by_depth ? slow : fast), declare(kInt, q, tile.by_depth ? fast : slow)};
+  const ExprPtr step = variable(q);
+  const ExprPtr row = row_in_tile(tile, variable(m), step);
+  const ExprPtr to = plus(copy.stage, plus(mul(step, number_of(copy.step_size)), row));
+  const ExprPtr at = plus(plus(copy.begin, row_in_source(tile, variable(m))), mul(step, copy.step_stride));
+  CopiedTile conditional = copy;
+  conditional.outer_inside = conditions_hold(copy, variable(m), step);
+  if (copy.outer_inside) conditional.outer_inside = infix("&&", copy.outer_inside, conditional.outer_inside);
+  const std::string from = unit_.fresh("at");
+  body.push_back(declare(kIndex, from, at));
+  const ExprPtr row_inside = row_is_inside(tile, variable(from), body);
+  append(body, copy_elements(conditional, to, variable(from), step, 1, row_inside));
+  KernelBlock each{declare(kInt, x, plus(copy.thread, mul(variable(e), number_of(threads))))};
+  append(each, guarded(std::move(body), variable(x), total, total % threads == 0));
+  return KernelBlock{some_at_once(e, (total + threads - 1) / threads, std::move(each))};
+}
+
+// The thread's elements of an operand that no step changes.
+void MainloopLowering::read_resident(const CopyTile& op, OperandTile& tile, KernelBlock& out) {
+  const ValueTable& values = unit_.function.values;
+  const MemoryBinding& source = *values.type(op.source).memory;
+  tile.registers = unit_.fresh(values.name(op.source) + "_r");
+  const std::array<std::string, 2> nth{unit_.fresh("i"), unit_.fresh("j")}, row{unit_.fresh("m"), unit_.fresh("n")};
+  std::int64_t count = 1;
+  for (std::size_t s = 0; s < 2; ++s)
+    if (tile.row_axes[s]) count *= mainloop_->mn_dims[s].each;
+  out.push_back(comment(fmt::format("elements of {}, for all steps", values.name(op.source))));
+  out.push_back(declare_array({tile.element, false}, tile.registers, count));
+  const auto value_of = [&](const TileNumber& number) {
+    ExprPtr value = values_.poly(number.at.start);
+    for (std::size_t s = 0; s < 2; ++s)
+      if (!number.tables[s].empty())
+        value = plus(value, kernel::element(number.tables[s], mainloop_slot(s, variable(row[s]))));
+    return value;
+  };
+  ExprPtr inside;
+  const auto also = [&](const ExprPtr& test) { inside = inside ? infix("&&", inside, test) : test; };
+  for (std::size_t c = 0; c < op.where.size(); ++c) {
+    const ExprPtr number = value_of(tile.conditions[c]);
+    also(infix("<=", number_of(0), number));
+    if (op.where[c].bound) also(infix("<", number, values_.poly(*op.where[c].bound)));
+  }
+  ExprPtr position = plus(values_.poly(source.layout.offset()), value_of(tile.position));
+  for (std::size_t g = 0; g < op.gathers.size(); ++g) {
+    TileGather gather = op.gathers[g];
+    gather.at.start = Poly(0);
+    position = plus(position, index_element(gather, value_of(tile.positions[g])));
+  }
+  ExprPtr value = kernel::element(buffer(source.block, stm_.location).name, position);
+  if (inside) value = select(inside, value, values_.operand(op.pad));
+  ExprPtr here = number_of(0);
+  for (std::size_t s = 0; s < 2; ++s)
+    if (tile.row_axes[s]) here = plus(mul(here, number_of(mainloop_->mn_dims[s].each)), variable(nth[s]));
+  KernelBlock body{assign(kernel::element(tile.registers, here), value)};
+  for (std::size_t s = 2; s-- > 0;) {
+    if (!tile.row_axes[s]) continue;
+    const MnDim& mn = mainloop_->mn_dims[s];
+    const ExprPtr group = mul(infix("/", variable(nth[s]), number_of(mn.vector)), number_of(mn.lanes * mn.vector));
+    const ExprPtr place = plus(plus(variable(mn.first), group), infix("%", variable(nth[s]), number_of(mn.vector)));
+    KernelBlock rows{declare(kInt, row[s], place)};
+    append(rows, std::move(body));
+    body = {unrolled(nth[s], mn.each, std::move(rows))};
+  }
+  append(out, std::move(body));
+}
+
 void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
+  if (OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied)); tile.resident)
+    return read_resident(op, tile, out);
   out.push_back(comment(fmt::format("tile of {}", unit_.function.values.name(op.source))));
   KernelBlock all;
   const CopiedTile copy = describe_copy(op, copied, stage, all);
@@ -119,6 +232,8 @@ void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const Exp
   const std::int64_t width = 16 / static_cast<std::int64_t>(byte_size(tile.element));
   if (mainloop_->matrix()) {
     append(all, copy_matrix_tile(copy));
+  } else if (!copy.numbers.empty()) {
+    append(all, copy_each(copy));
   } else if (tile.by_depth) {
     all.push_back(copy_along_depth(copy));
   } else if (tile.by_row && width > 1 && tile.copy_bytes != 4 && mainloop_->mn_of(tile).extent % width == 0) {
@@ -173,7 +288,7 @@ ExprPtr MainloopLowering::row_in_source(const OperandTile& tile, const ExprPtr& 
 
 // Where row m of that step lies, from where the step does.
 ExprPtr MainloopLowering::row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step) {
-  return tile.swizzled ? infix("^", m, call("apl_swizzle", {step})) : m;
+  return tile.swizzled ? infix("^", m, call(tile.swizzle(), {step})) : m;
 }
 
 // Eight neighbouring threads along the depth, where memory is contiguous: a swizzled transposition.
@@ -240,20 +355,24 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   if (groups == threads) group = thread;
   KernelBlock made{declare(kInt, m, mul(group, number_of(width)))};
   if (steps > 1) made.push_back(declare(kInt, q, infix("/", thread, number_of(groups))));
-  // Where a swizzle has a row differs from copy to copy.
+  // Where a swizzle has a row differs from copy to copy: by its bit of value 4 alone, where steps are multiples of
+  // that.
+  const bool moves = tile.swizzled && steps % 4 != 0;
   const ExprPtr begin = plus(copy.stage, mul(first, number_of(copy.step_size)));
-  made.push_back(declare(kInt, to, tile.swizzled ? begin : plus(begin, variable(m))));
+  made.push_back(declare(kInt, to, moves ? begin : plus(begin, row_in_tile(tile, variable(m), first))));
   made.push_back(declare(
       kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), mul(first, copy.step_stride)), !goes_on));
   made.push_back(declare(kIndex, apart, mul(number_of(steps), copy.step_stride)));
   const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
   const ExprPtr step = plus(first, mul(variable(e), number_of(steps)));
   const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
-  const ExprPtr step_to = plus(variable(to), mul(variable(e), number_of(steps * copy.step_size)));
-  KernelBlock each =
-      guarded(copy_elements(copy, tile.swizzled ? plus(step_to, row_in_tile(tile, variable(m), step)) : step_to,
-                            from_here, step, width, row_inside),
-              step, tile.depth, copy.inside_tile() || tile.depth % steps == 0);
+  ExprPtr place = variable(to);
+  if (moves) place = plus(place, row_in_tile(tile, variable(m), step));
+  if (tile.swizzled && steps % 8 == 4 && tile.element_bytes() != 8)
+    place = infix("^", place, infix("&", mul(variable(e), number_of(steps)), number_of(4)));
+  const ExprPtr step_to = plus(place, mul(variable(e), number_of(steps * copy.step_size)));
+  KernelBlock each = guarded(copy_elements(copy, step_to, from_here, step, width, row_inside), step, tile.depth,
+                             copy.inside_tile() || tile.depth % steps == 0);
   // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
   if (goes_on) each.push_back(assign(variable(at), plus(variable(at), variable(apart))));
   made.push_back(some_at_once(e, count, std::move(each)));
@@ -288,7 +407,9 @@ ExprPtr MainloopLowering::alignment_variable(const CopyTile& op, const std::vect
                                              std::int64_t width) {
   const MemoryBinding& source = *unit_.function.type(op.source).memory;
   ExprPtr test = call("apl_aligned<16>", {variable(buffer(source.block, stm_.location).name)});
-  if (const ExprPtr sizes = aligned(positions, width)) test = infix("&&", test, sizes);
+  std::vector<Poly> all = positions;
+  for (const TileGather& gather : op.gathers) all.push_back(gather.stride);
+  if (const ExprPtr sizes = aligned(all, width)) test = infix("&&", test, sizes);
   std::string& name = mainloop_->alignments[kernel::print(test, unit_.dialect())];
   if (!name.empty()) return variable(name);
   name = unit_.fresh(unit_.function.values.name(op.source) + "_aligned");

@@ -101,21 +101,22 @@ std::unique_ptr<Mainloop> MainloopLowering::make_mainloop(const SegOp& op) {
     for (std::size_t o = 0; o < contract->operands.size(); ++o) {
       const TileOperand& operand = contract->operands[o];
       mainloop->readers[operand.tile] = contract;
-      add_operand_tile(*mainloop, schedule.operands[o], operand, *copies.at(operand.tile));
+      add_operand_tile(*mainloop, schedule.operands[o], operand, *copies.at(operand.tile),
+                       is_resident(schedule, schedule.operands[o]));
     }
   if (matrix_units != 0 && op.schedule->unit == Schedule::Unit::matrix && !mainloop->matrix()) {
     mainloop->doubles = fits_doubles(*mainloop);
     if (fits_floats(*mainloop)) mainloop->tf32_products = data->matrix_products;
     // Lanes read four steps at once, which lie in the same banks if nothing moves them.
     for (auto& [block, tile] : mainloop->tiles)
-      if (mainloop->tf32_products > 0) tile.swizzled = tile.may_swizzle;
+      if (mainloop->has_fragments()) tile.swizzled = tile.may_swizzle;
   }
   if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
   return mainloop;
 }
 
 void MainloopLowering::add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled,
-                                        const TileOperand& operand, const CopyTile& copy) {
+                                        const TileOperand& operand, const CopyTile& copy, bool resident) {
   const ValueTable& table = unit_.function.values;
   const Value block = table.type(operand.tile).memory->block;
   mainloop.copied.emplace(operand.tile, block);
@@ -124,13 +125,28 @@ void MainloopLowering::add_operand_tile(Mainloop& mainloop, const Schedule::Oper
   tile.axes = operand.axes;
   tile.copy_bytes = scheduled.copy_bytes;
   tile.by_depth = unit_.fold(scheduled.strides.back()) == 1;
+  tile.gathers = copy.gathers;
+  for (const TileCondition& condition : copy.where) tile.conditions.push_back({condition.at, {}});
   for (std::size_t k = 0; k < operand.axes.size(); ++k) {
     const auto axis = static_cast<std::size_t>(operand.axes[k]);
+    for (std::size_t s = 0; s < 2; ++s)
+      if (mainloop.mn_dims[s].dim == axis) tile.row_axes[s] = k;
     if (axis == mainloop.space_rank + mainloop.inner_depth) tile.depth = *unit_.fold(copy.window.dims()[k].size);
     for (std::size_t s = 0; s < 2; ++s)
       if (mainloop.mn_dims[s].dim == axis) tile.mn = s, tile.row_axis = k;
   }
-  if (tile.mn == kNoMnDim) {
+  tile.resident = resident;
+  if (resident) {
+    tile.mn = kNoMnDim, tile.by_depth = false;
+    for (const TileGather& gather : copy.gathers) tile.positions.push_back({gather.at, {}});
+    TileAffine& position = tile.position.at;
+    position.start = copy.window.offset();
+    for (std::size_t k = 0; k < copy.guards.size(); ++k) {
+      std::vector<Poly>& strides = position.strides.emplace_back();
+      for (const TileGuard::Part& part : copy.guards[k].split) strides.push_back(part.stride);
+      if (strides.empty()) strides.push_back(copy.window.dims()[k].stride);
+    }
+  } else if (tile.mn == kNoMnDim) {
     // Neighbouring threads take neighbouring steps.
     tile.by_depth = false;
   } else {
@@ -140,6 +156,9 @@ void MainloopLowering::add_operand_tile(Mainloop& mainloop, const Schedule::Oper
     tile.swizzled = tile.may_swizzle && tile.by_depth;
     const Poly& neighbour = tile.split.empty() ? tile.stride : tile.split.back().stride;
     tile.by_row = unit_.fold(neighbour) == 1;
+    // Rows that an array of indices names are no neighbours.
+    for (const TileGather& gather : copy.gathers)
+      for (const Poly& stride : gather.at.strides[tile.row_axis]) tile.by_row = tile.by_row && stride.is_zero();
   }
   mainloop.tiles.emplace(block, std::move(tile));
 }

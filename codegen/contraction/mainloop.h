@@ -36,6 +36,13 @@ constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in
 
 constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
 
+// A number that is affine in the indices of a tile's window. What the rows of M and of N add to it is in tables in
+// shared memory, by row; none: nothing.
+struct TileNumber {
+  TileAffine at{};
+  std::array<std::string, 2> tables{};
+};
+
 // A tile in shared memory. The rows of one step of the depth lie together, xor-ed with apl_swizzle if it was transposed
 // on the way.
 struct OperandTile {
@@ -48,6 +55,7 @@ struct OperandTile {
   bool by_depth = false, by_row = false;    // what is contiguous in the source
   bool swizzled = false, may_swizzle = false;
   std::int64_t element_bytes() const { return byte_size(element); }
+  const char* swizzle() const { return element_bytes() == 8 ? "apl_swizzle<8>" : "apl_swizzle"; }
   std::int64_t vector() const { return 16 / element_bytes(); }  // elements of 16 bytes
   // Of matrix units: those of 8 bits want the steps of a row together, whatever the source has.
   bool lies_by_depth() const { return by_depth || element_bytes() == 1; }
@@ -55,6 +63,15 @@ struct OperandTile {
   bool has_vectors() const { return copy_bytes == 16 && (by_depth || (by_row && !lies_by_depth())); }
   std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
   std::string rows;              // table: where rows lie in the source
+  std::array<std::optional<std::size_t>, 2> row_axes;  // the axes of the rows of M and of N
+  std::vector<TileNumber> conditions;                  // what they ask for
+  std::vector<TileGather> gathers;                     // along rows: what they add is in `rows`
+  // An operand that no step changes: the thread's elements in registers, which are read before the steps. Positions, in
+  // its source and in arrays of indices, are numbers of their own.
+  bool resident = false;
+  TileNumber position;
+  std::vector<TileNumber> positions;
+  std::string registers;
   // Of matrix units: variables for the thread's first copy of a step, and an array of where its copies come from.
   std::string first_row, first_step, to, from;
 };
@@ -74,6 +91,8 @@ struct CopiedTile {
   kernel::ExprPtr first = {}, bound = {};  // of the innermost dim of the depth, in the source; null: it is inside
   kernel::ExprPtr step_stride = kernel::literal(std::int64_t{0});  // of the same, in the source
   std::int64_t step_size = 0;                                      // of the same, in the tile
+  // Under which conditions: a number for each without what rows and the innermost steps add, and what these do.
+  std::vector<kernel::ExprPtr> numbers = {}, number_strides = {};
 
   kernel::ExprPtr inside(const kernel::ExprPtr& step) const;  // null: always
   bool inside_tile() const { return bound && !padded; }       // what is inside the source is inside the tile, too
@@ -114,6 +133,7 @@ struct Mainloop {
   std::string per_block;                                    // variable: tiles_per_block, or 1
   std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index
   kernel::ExprPtr half;                                     // which half of the M dim's tables
+  kernel::ExprPtr reduces;                                  // whether there are steps; null: sure
 };
 
 class MainloopLowering final : public MainloopPart, KernelPart {
@@ -136,9 +156,11 @@ class MainloopLowering final : public MainloopPart, KernelPart {
  private:
   std::unique_ptr<Mainloop> make_mainloop(const SegOp& op);
   void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
-                        const CopyTile& copy);
+                        const CopyTile& copy, bool resident);
   void mainloop_head(Block& out);
   void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
+  ExprPtr index_element(const TileGather& gather, const ExprPtr& further);
+  std::vector<TileNumber*> numbers_of(OperandTile& tile);
   ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
   void find_steps(Mainloop& mainloop, const Body& body);
   void declare_steps(Block& out);
@@ -156,6 +178,10 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at, const ExprPtr& step,
                       std::int64_t width, const ExprPtr& row_inside);
   ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
+  void number_conditions(CopiedTile& copy, Block& out);
+  ExprPtr conditions_hold(const CopiedTile& copy, const ExprPtr& m, const ExprPtr& step);
+  Block copy_each(const CopiedTile& copy);
+  void read_resident(const CopyTile& op, OperandTile& tile, Block& out);
   ExprPtr row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step);
   kernel::Stmt copy_along_depth(const CopiedTile& copy);
   Block copy_along_rows(const CopiedTile& copy, std::int64_t width);
@@ -180,19 +206,6 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   Block mainloop_declarations_;  // of what is known at the kernel's start
   bool copies_pending_ = false;
 };
-
-inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
-  kernel::Stmt s;
-  s.kind = kernel::Stmt::Kind::call;
-  s.value = kernel::call(std::move(function), std::move(arguments));
-  return s;
-}
-
-inline kernel::Stmt barrier() {
-  kernel::Stmt s;
-  s.kind = kernel::Stmt::Kind::barrier;
-  return s;
-}
 
 inline kernel::Stmt unrolled(std::string name, std::int64_t count, kernel::Block body) {
   kernel::Stmt loop = kernel::for_loop(kernel::kInt, std::move(name), number_of(count), std::move(body));

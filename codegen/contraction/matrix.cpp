@@ -2,6 +2,7 @@
 // as the units read them, each in the order of its source, so that 16 bytes are copied at once whichever dim is
 // contiguous; warpgroups of 128 threads multiply 64 rows of one by all rows of the other. Beyond the source tiles hold
 // zeros: the last step is as deep as the others.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -34,6 +35,9 @@ Sharing share_copies(const OperandTile& tile, std::int64_t rows, std::int64_t th
   return {threads,      (tile.by_depth ? tile.depth : rows) / vector, (total + threads - 1) / threads, vector, total,
           tile.by_depth};
 }
+
+// What goes through registers: so many loads wait for memory at once.
+constexpr std::int64_t kPiecesAtOnce = 4, kPieceWords = 4, kSinglesAtOnce = 8;
 
 }  // namespace
 
@@ -85,14 +89,13 @@ ExprPtr MainloopLowering::matrix_position(const OperandTile& tile, const ExprPtr
 KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   const OperandTile& tile = copied.tile;
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
-  // A copy of so many elements, or zeros beyond the source.
-  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& q, const ExprPtr& row,
-                                 std::int64_t vector) {
+  // 16 bytes at once, or zeros beyond the source.
+  const auto copy_or_zeros = [&](const ExprPtr& to, const ExprPtr& at, const ExprPtr& m, const ExprPtr& q,
+                                 const ExprPtr& row) {
     ExprPtr inside = call("apl_is_row", {row});
+    if (const ExprPtr test = conditions_hold(copied, m, q)) inside = infix("&&", inside, test);
     if (const ExprPtr test = copied.inside(q)) inside = infix("&&", inside, test);
-    if (vector > 1) return do_call("apl_cp_async_or_zeros<16>", {copied.target, to, copied.source, at, inside});
-    return assign(kernel::element(copied.target->text, to),
-                  select(inside, kernel::element(copied.source->text, at), literal(Scalar::zero(tile.element))));
+    return do_call("apl_cp_async_or_zeros<16>", {copied.target, to, copied.source, at, inside});
   };
   const auto vectors = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, tile.vector());
@@ -115,7 +118,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
       source = variable(at);
     }
     const ExprPtr of_row = kernel::element(tile.from, tile.by_depth ? variable(e) : number_of(0));
-    body = {copy_or_zeros(plus(copied.stage, to), source, step, of_row, tile.vector())};
+    body = {copy_or_zeros(plus(copied.stage, to), source, row, step, of_row)};
     if (!tile.by_depth)
       body.push_back(assign(variable(at), plus(variable(at), mul(number_of(sharing.apart()), copied.step_stride))));
     if (sharing.total % threads != 0)
@@ -124,34 +127,93 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
     all.push_back(unrolled(e, sharing.count, std::move(body)));
     return all;
   };
+  // The same 16 bytes through registers, from any address: some at once, as each waits for memory.
+  const auto pieces = [&] {
+    const Sharing sharing = share_copies(tile, rows, threads, tile.vector());
+    const std::string words = unit_.fresh("words");
+    KernelBlock all{declare_array({ScalarType::u32, false}, words, kPiecesAtOnce * kPieceWords)};
+    for (std::int64_t from = 0; from < sharing.count; from += kPiecesAtOnce) {
+      const std::int64_t count = std::min(kPiecesAtOnce, sharing.count - from);
+      const std::string e = unit_.fresh("e");
+      const ExprPtr nth = plus(variable(e), number_of(from)), ahead = mul(nth, number_of(sharing.apart()));
+      const ExprPtr first_row = variable(tile.first_row), first_step = variable(tile.first_step);
+      const ExprPtr row = tile.by_depth ? plus(first_row, ahead) : first_row;
+      const ExprPtr step = tile.by_depth ? first_step : plus(first_step, ahead);
+      const ExprPtr piece = plus(variable(words), mul(variable(e), number_of(kPieceWords)));
+      KernelBlock load, store;
+      if (tile.by_depth) {
+        const ExprPtr of_row = kernel::element(tile.from, nth);
+        ExprPtr left = number_of(tile.vector());
+        if (copied.bound) left = call("apl_index_min", {left, infix("-", copied.bound, plus(copied.first, step))});
+        ExprPtr inside = call("apl_is_row", {of_row});
+        if (const ExprPtr test = conditions_hold(copied, row, step)) inside = infix("&&", inside, test);
+        if (copied.outer_inside) inside = infix("&&", inside, copied.outer_inside);
+        load.push_back(do_call("apl_load_piece",
+                               {copied.source, plus(copied.begin, of_row), select(inside, left, number_of(0)), piece}));
+      } else {
+        const ExprPtr test = copied.inside(step);
+        load.push_back(do_call("apl_load_piece_of_rows",
+                               {copied.source, plus(copied.begin, mul(step, copied.step_stride)), variable(tile.rows),
+                                mainloop_slot(tile.mn, row), test ? test : literal(Scalar::boolean(true)), piece}));
+      }
+      store.push_back(
+          do_call("apl_store_piece", {copied.target, plus(copied.stage, matrix_position(tile, row, step)), piece}));
+      const auto in_tile = [&](KernelBlock body) {
+        if (sharing.total % threads == 0) return body;
+        return KernelBlock{kernel::branch(
+            infix("<", tile.by_depth ? row : step, number_of(tile.by_depth ? rows : tile.depth)), std::move(body))};
+      };
+      all.push_back(unrolled(e, count, in_tile(std::move(load))));
+      all.push_back(unrolled(e, count, in_tile(std::move(store))));
+    }
+    return all;
+  };
+  // Element by element, some at once.
   const auto singles = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, 1);
-    const std::string e = unit_.fresh("e"), x = unit_.fresh("x"), m = unit_.fresh("m"), q = unit_.fresh("q"),
-                      row = unit_.fresh("row");
-    const ExprPtr fast = infix("%", variable(x), number_of(sharing.inner));
-    const ExprPtr slow = infix("/", variable(x), number_of(sharing.inner));
-    const ExprPtr thread = call("apl_anew", {variable(mainloop_->thread)});
-    KernelBlock body{declare(kInt, x, plus(thread, mul(variable(e), number_of(threads)))),
-                     declare(kInt, m, tile.by_depth ? slow : fast), declare(kInt, q, tile.by_depth ? fast : slow)};
-    body.push_back(declare(kIndex, row, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))));
+    const std::string e = unit_.fresh("e"), k = unit_.fresh("k"), x = unit_.fresh("x"), m = unit_.fresh("m"),
+                      q = unit_.fresh("q"), row = unit_.fresh("row"), read = unit_.fresh("read"),
+                      from_thread = unit_.fresh("thread");
+    const std::int64_t at_once = std::min(kSinglesAtOnce, sharing.count);
+    const bool whole = sharing.total % threads == 0 && sharing.count % at_once == 0;
+    // Element k of those that a thread copies at once.
+    const auto each = [&](KernelBlock body) {
+      const ExprPtr fast = infix("%", variable(x), number_of(sharing.inner));
+      const ExprPtr slow = infix("/", variable(x), number_of(sharing.inner));
+      const ExprPtr nth = plus(mul(variable(e), number_of(at_once)), variable(k));
+      KernelBlock located{declare(kInt, m, tile.by_depth ? slow : fast), declare(kInt, q, tile.by_depth ? fast : slow)};
+      append(located, std::move(body));
+      KernelBlock all{declare(kInt, x, plus(variable(from_thread), mul(nth, number_of(threads))))};
+      if (whole) {
+        append(all, std::move(located));
+      } else {
+        all.push_back(kernel::branch(infix("<", variable(x), number_of(sharing.total)), std::move(located)));
+      }
+      return unrolled(k, at_once, std::move(all));
+    };
     const ExprPtr at = plus(plus(copied.begin, variable(row)), mul(variable(q), copied.step_stride));
-    body.push_back(copy_or_zeros(plus(copied.stage, matrix_position(tile, variable(m), variable(q))), at, variable(q),
-                                 variable(row), 1));
-    if (sharing.total % threads != 0) {
-      KernelBlock guarded{std::move(body.front())};
-      KernelBlock others(std::make_move_iterator(body.begin() + 1), std::make_move_iterator(body.end()));
-      guarded.push_back(kernel::branch(infix("<", variable(x), number_of(sharing.total)), std::move(others)));
-      body = std::move(guarded);
-    }
-    Stmt loop = unrolled(e, sharing.count, std::move(body));
-    constexpr std::int64_t kAtOnce = 4;  // more of them would keep their addresses in registers
-    if (sharing.count > kAtOnce) loop.unroll_by = kAtOnce;
-    return KernelBlock{std::move(loop)};
+    ExprPtr inside = call("apl_is_row", {variable(row)});
+    if (const ExprPtr test = conditions_hold(copied, variable(m), variable(q))) inside = infix("&&", inside, test);
+    if (const ExprPtr test = copied.inside(variable(q))) inside = infix("&&", inside, test);
+    KernelBlock load{declare(kIndex, row, kernel::element(tile.rows, mainloop_slot(tile.mn, variable(m)))),
+                     assign(kernel::element(read, variable(k)), select(inside, kernel::element(copied.source->text, at),
+                                                                       literal(Scalar::zero(tile.element))))};
+    KernelBlock store{assign(
+        kernel::element(copied.target->text, plus(copied.stage, matrix_position(tile, variable(m), variable(q)))),
+        kernel::element(read, variable(k)))};
+    KernelBlock body{declare(kInt, from_thread, call("apl_anew", {variable(mainloop_->thread)})),
+                     declare_array({tile.element, false}, read, at_once)};
+    body.push_back(each(std::move(load)));
+    body.push_back(each(std::move(store)));
+    return KernelBlock{for_loop(kInt, e, number_of((sharing.count + at_once - 1) / at_once), std::move(body))};
   };
-  if (!tile.has_vectors()) return singles();
+  // A vector is under the conditions of its first element.
+  const bool one_condition = std::ranges::all_of(
+      copied.number_strides, [&](const ExprPtr& along) { return tile.by_depth && number(along) == 0; });
+  if (!tile.has_vectors() || !one_condition) return singles();
   const ExprPtr are_aligned =
       tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, tile.vector());
-  return {kernel::branch(are_aligned, vectors(), singles())};
+  return {kernel::branch(are_aligned, vectors(), pieces())};
 }
 
 // Whether vectors along the depth can be copied: rows and steps of outer dims are apart by such, and so is the end.

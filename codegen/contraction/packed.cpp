@@ -39,6 +39,10 @@ std::array<std::vector<std::size_t>, 4> groups_of(const Schedule& schedule) {
                                                           : 0;
     groups[g].push_back(d);
   }
+  // In the order in which the epilogue takes the flattened index apart.
+  const auto axes = axes_of(schedule);
+  groups[1] = axes[axes.size() - 2];
+  groups[2] = axes.back();
   return groups;
 }
 
@@ -46,7 +50,7 @@ std::array<std::vector<std::size_t>, 4> groups_of(const Schedule& schedule) {
 std::vector<std::size_t> sides_of(const Schedule& schedule, const std::vector<std::size_t>& n_dims) {
   std::vector<std::size_t> sides;
   for (const Schedule::Operand& operand : schedule.operands)
-    sides.push_back(std::ranges::any_of(n_dims, [&](std::size_t d) { return operand.strides[d] != Poly(0); }) ? 1 : 0);
+    sides.push_back(std::ranges::any_of(n_dims, [&](std::size_t d) { return operand.varies(d); }) ? 1 : 0);
   return sides;
 }
 
@@ -117,13 +121,17 @@ void PackedLowering::packed_widths(const PackedKernel& packed, const std::string
 
 // Where an operand begins: its window in the first block, in this batch.
 Poly PackedLowering::packed_begin(const PackedKernel& packed, std::size_t operand) {
-  const SegOp& op = packed.op;
   const CopyTile& copy = packed.copy(operand);
-  const Poly offset = unit_.function.values.type(copy.source).memory->layout.offset() + copy.window.offset();
+  return packed_start(packed, unit_.function.values.type(copy.source).memory->layout.offset() + copy.window.offset());
+}
+
+// The same of any number that is affine in the window's indices.
+Poly PackedLowering::packed_start(const PackedKernel& packed, const Poly& start) {
+  const SegOp& op = packed.op;
   std::set<Value> known;
   for (std::size_t d = 0; d + 2 < op.space.size(); ++d) known.insert(op.space[d].index);
   for (const Stm& stm : op.body->stms) known.insert(stm.pattern.begin(), stm.pattern.end());
-  return offset.substitute([&](Value v) -> std::optional<Poly> {
+  return start.substitute([&](Value v) -> std::optional<Poly> {
     if (v == packed.m_index || v == packed.n_index) return Poly(0);
     if (outside_.contains(v) || known.contains(v) || unit_.tile(v)) return std::nullopt;
     return Poly(0);  // a loop over tiles of the depth
@@ -132,6 +140,30 @@ Poly PackedLowering::packed_begin(const PackedKernel& packed, std::size_t operan
 
 std::string PackedLowering::packed_source(const PackedKernel& packed, std::size_t operand) {
   return buffer(unit_.function.values.type(packed.copy(operand).source).memory->block, stm_.location).name;
+}
+
+// Element of a side's operand `k`, where `number(t)` is that of the side's table `t` at this row and step.
+ExprPtr PackedLowering::packed_element(const PackedKernel& packed, std::size_t s, std::size_t k,
+                                       const std::function<ExprPtr(std::size_t)>& number) {
+  const std::size_t operand = packed.sides[s][k];
+  ExprPtr at = number(k), inside;
+  const auto also = [&](const ExprPtr& test) { inside = inside ? infix("&&", inside, test) : test; };
+  for (std::size_t x = 0; x < packed.numbers[s].size(); ++x) {
+    const PackedNumber& one = packed.numbers[s][x];
+    if (one.operand != operand) continue;
+    const ExprPtr here = number(packed.sides[s].size() + x);
+    if (one.condition != nullptr) {
+      also(infix("<=", number_of(0), here));
+      if (one.condition->bound) also(infix("<", here, values_.poly(*one.condition->bound)));
+    } else {
+      const MemoryBinding& from = *unit_.function.values.type(one.gather->positions).memory;
+      const std::string positions = buffer(from.block, stm_.location).name;
+      at = plus(at, mul(cast(kIndex, element(positions, plus(values_.poly(from.layout.offset()), here))),
+                        values_.poly(one.gather->stride)));
+    }
+  }
+  const ExprPtr value = element(packed_source(packed, operand), at);
+  return inside ? select(inside, value, values_.operand(packed.copy(operand).pad)) : value;
 }
 
 CType PackedLowering::packed_type(const PackedKernel& packed, std::size_t operand) const {
@@ -162,7 +194,17 @@ void PackedLowering::run_packed(const SegOp& op) {
                          .groups = groups,
                          .parts = PackedParts(contract.map, side_of, values)};
   for (std::size_t o = 0; o < side_of.size(); ++o) packed.sides[side_of[o]].push_back(o);
+  for (const Stm& stm : op.body->stms)
+    if (const CopyTile* copy = get_if<CopyTile>(stm)) packed.copies[stm.pattern.front()] = copy;
   for (const auto& [copy, tile] : step->copies) packed.copies[tile] = copy;
+  for (std::size_t o = 0; o < side_of.size(); ++o) {
+    const CopyTile& copy = packed.copy(o);
+    std::vector<PackedNumber>& numbers = packed.numbers[side_of[o]];
+    for (std::size_t c = 0; c < copy.where.size(); ++c)
+      numbers.push_back({o, &copy.where[c].at, &schedule.operands[o].conditions[c], &copy.where[c], nullptr});
+    for (std::size_t g = 0; g < copy.gathers.size(); ++g)
+      numbers.push_back({o, &copy.gathers[g].at, &schedule.operands[o].gathers[g], nullptr, &copy.gathers[g]});
+  }
   packed.dots = is_dot_product(packed.parts, contract.reduce, values);
   packed.explicit_vectors = !packed.dots && is_sum_of_products(packed.parts, contract.reduce, values);
   const Lmad& layout = values.type(stm_.pattern.front()).memory->layout;

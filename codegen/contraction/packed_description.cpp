@@ -84,6 +84,8 @@ void PackedLowering::describe_packed(const PackedKernel& packed) {
     std::vector<std::string> list;
     for (const std::size_t o : packed.sides[s])
       list.push_back(strides_text(g, [&](std::size_t d) { return schedule.operands[o].strides[d]; }));
+    for (const PackedNumber& number : packed.numbers[s])
+      list.push_back(strides_text(g, [&](std::size_t d) { return (*number.strides)[d]; }));
     return fmt::format("{{{}}}", join(list));
   };
   const auto result_text = [&](std::size_t g) {
@@ -103,8 +105,8 @@ void PackedLowering::describe_packed(const PackedKernel& packed) {
   field("k", group_text(3));
   field("m_bytes", fmt::format("{}", packed.side_bytes[0]));
   field("n_bytes", fmt::format("{}", packed.side_bytes[1]));
-  field("m_operands", fmt::format("{}", packed.sides[0].size()));
-  field("n_operands", fmt::format("{}", packed.sides[1].size()));
+  field("m_operands", fmt::format("{}", packed.sides[0].size() + packed.numbers[0].size()));
+  field("n_operands", fmt::format("{}", packed.sides[1].size() + packed.numbers[1].size()));
   field("m_row", operands_text(0, 1));
   field("m_step", operands_text(0, 3));
   field("n_row", operands_text(1, 2));
@@ -118,6 +120,8 @@ void PackedLowering::describe_packed(const PackedKernel& packed) {
   field("kernels", fmt::format("{{{}}}", join(kernels)));
   field("accumulator_bytes", fmt::format("{}", packed.accumulator_bytes));
   if (packed.dots) field("pairs", "true");
+  if (!packed.numbers[0].empty()) field("packs_m", "true");
+  if (!packed.numbers[1].empty()) field("packs_n", "true");
   field("reorders", packed.contract.reduce.commutative ? "true" : "false");
   for (const char* part : {"pack_m", "pack_n", "combine", "store"}) field(part, fmt::format("{}_{}", name, part));
   out.push_back(statement_text("};"));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -37,14 +38,25 @@ inline constexpr std::array<MicroKernelKind, 9> kMicroKernels = {{
     {.vectors = 4, .direct = true, .in_place = true},
 }};
 
+// A number that a side has a table of, as of positions: what a condition of an operand asks for, or where in an array
+// of indices to look.
+struct PackedNumber {
+  std::size_t operand = 0;
+  const TileAffine* at = nullptr;
+  const std::vector<Poly>* strides = nullptr;  // one a dim of the contraction
+  const TileCondition* condition = nullptr;    // or
+  const TileGather* gather = nullptr;
+};
+
 struct PackedKernel {
   const SegOp& op;
   const TileContract& contract;
   std::string name;
   Value m_index, n_index;
-  std::array<std::vector<std::size_t>, 4> groups;      // dims: batch, M, N, depth
-  std::array<std::vector<std::size_t>, 2> sides = {};  // operands: M, N
-  std::map<Value, const CopyTile*> copies = {};        // by the tile that is filled
+  std::array<std::vector<std::size_t>, 4> groups;         // dims: batch, M, N, depth
+  std::array<std::vector<std::size_t>, 2> sides = {};     // operands: M, N
+  std::map<Value, const CopyTile*> copies = {};           // by the tile that is filled
+  std::array<std::vector<PackedNumber>, 2> numbers = {};  // whose tables come behind those of the side's operands
   PackedParts parts;
   bool dots = false;              // by dot instructions, two steps of the depth at once
   bool explicit_vectors = false;  // sums of products, written as vectors; of other operators compilers make them
@@ -57,7 +69,11 @@ struct PackedKernel {
 
   std::string type() const { return name + "_arguments"; }
   const CopyTile& copy(std::size_t operand) const { return *copies.at(contract.operands[operand].tile); }
-  bool has(std::size_t number) const { return !kMicroKernels[number].in_place || !dots; }
+  // Kernels that read an operand where it lies know no conditions.
+  bool has(std::size_t number) const {
+    const MicroKernelKind& kind = kMicroKernels[number];
+    return (!kind.in_place || (!dots && numbers[1].empty())) && (!kind.direct || numbers[0].empty());
+  }
 };
 
 // A micro-kernel while it is written.
@@ -93,6 +109,9 @@ class PackedLowering : KernelPart {
                      std::string_view list, std::string_view arguments, std::string_view width,
                      std::span<const std::size_t> kernels);
   Poly packed_begin(const PackedKernel& packed, std::size_t operand);
+  Poly packed_start(const PackedKernel& packed, const Poly& start);
+  kernel::ExprPtr packed_element(const PackedKernel& packed, std::size_t s, std::size_t k,
+                                 const std::function<kernel::ExprPtr(std::size_t)>& number);
   std::string packed_source(const PackedKernel& packed, std::size_t operand);
   kernel::CType packed_type(const PackedKernel& packed, std::size_t operand) const;
   void pack_panels(PackedKernel& packed, std::size_t s);

@@ -46,21 +46,25 @@ void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
     begins.push_back(unit_.fresh("begin"));
     code.push_back(declare(kIndex, begins.back(), values_.poly(packed_begin(packed, o))));
   }
+  for (const PackedNumber& number : packed.numbers[s]) {
+    begins.push_back(unit_.fresh("begin"));
+    code.push_back(declare(kIndex, begins.back(), values_.poly(packed_start(packed, number.at->start))));
+  }
   const std::string q = unit_.fresh("q"), i = unit_.fresh("i");
   const auto loop = [&](bool contiguous) {
     KernelBlock body, inner;
     std::vector<ExprPtr> elements;
     std::vector<std::string> ats;
-    for (std::size_t k = 0; k < sides[s].size(); ++k) {
+    for (std::size_t t = 0; t < begins.size(); ++t) {
       const std::string at = ats.emplace_back(unit_.fresh("at"));
       body.push_back(declare(kIndex, at,
-                             variable(fmt::format("{} + apl_panel->step[{}][{}]{}", begins[k], k, q,
-                                                  contiguous ? fmt::format(" + apl_panel->row[{}][0]", k) : ""))));
-      elements.push_back(element(packed_source(packed, sides[s][k]),
-                                 contiguous
-                                     ? plus(variable(at), variable(i))
-                                     : plus(variable(at), variable(fmt::format("apl_panel->row[{}][{}]", k, i)))));
+                             variable(fmt::format("{} + apl_panel->step[{}][{}]{}", begins[t], t, q,
+                                                  contiguous ? fmt::format(" + apl_panel->row[{}][0]", t) : ""))));
     }
+    const auto number = [&](std::size_t t) {
+      return plus(variable(ats[t]), variable(contiguous ? i : fmt::format("apl_panel->row[{}][{}]", t, i)));
+    };
+    for (std::size_t k = 0; k < sides[s].size(); ++k) elements.push_back(packed_element(packed, s, k, number));
     // Lines of the next panel, whose rows mostly are those behind this one's: memory is far, and lines of a step are
     // few.
     for (std::size_t k = 0; contiguous && k < sides[s].size(); ++k) {
@@ -85,7 +89,19 @@ void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
                       length = unit_.fresh("length");
     KernelBlock of_run, of_row, inner;
     std::vector<ExprPtr> elements;
+    std::vector<std::string> ats;
+    for (std::size_t t = 0; t < begins.size() && !packed.numbers[s].empty(); ++t) {
+      ats.push_back(unit_.fresh("at"));
+      of_row.push_back(declare(
+          kIndex, ats.back(),
+          variable(fmt::format("{0} + apl_panel->row[{1}][{2}] + apl_panel->step[{1}][{3}]", begins[t], t, i, q))));
+    }
+    const auto number = [&](std::size_t t) { return plus(variable(ats[t]), variable(x_step)); };
     for (std::size_t k = 0; k < sides[s].size(); ++k) {
+      if (!packed.numbers[s].empty()) {
+        elements.push_back(packed_element(packed, s, k, number));
+        continue;
+      }
       const std::string from = unit_.fresh("from"), source = packed_source(packed, sides[s][k]);
       of_row.push_back(statement_text(
           fmt::format("const {0} *const {1} = {2} + {3} + apl_panel->row[{4}][{5}] + apl_panel->step[{4}][{6}];",

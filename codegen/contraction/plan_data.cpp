@@ -142,13 +142,36 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
     c.dims[d].kind = kKinds[static_cast<std::size_t>(dim.role)];
     c.dims[d].fixed = dim.tile.is_one() ? 1 : 0;
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
-      const Poly& stride = schedule.operands[o].strides[d];
-      // A stride may be 0 by the sizes alone: what varies is not theirs to say.
-      if (!stride.is_zero()) c.operands[o].strides[d] = number(stride) == 0 ? 1 : number(stride);
+      const Schedule::Operand& operand = schedule.operands[o];
+      // A stride may be 0 by the sizes alone: what varies is not theirs to say. Rows that an array of indices names lie
+      // anywhere.
+      constexpr std::int64_t kFarApart = 64;
+      const Poly& stride = operand.strides[d];
+      if (!stride.is_zero()) {
+        c.operands[o].strides[d] = number(stride) == 0 ? 1 : number(stride);
+      } else if (operand.varies(d)) {
+        c.operands[o].strides[d] = kFarApart;
+      }
     }
   }
-  for (std::size_t o = 0; o < schedule.operands.size(); ++o)
-    c.operands[o].bytes = byte_size(schedule.operands[o].element);
+  for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
+    const Schedule::Operand& operand = schedule.operands[o];
+    c.operands[o].bytes = byte_size(operand.element);
+    c.operands[o].conditions = static_cast<int>(operand.conditions.size());
+    // Numbers that have a table of rows.
+    const auto count_rows = [&](const std::vector<Poly>& strides) {
+      for (const auto role : {Schedule::Role::m, Schedule::Role::n})
+        for (std::size_t d = 0; d < data.space_rank; ++d)
+          if (schedule.dims[d].role == role && !strides[d].is_zero()) {
+            ++c.operands[o].row_numbers[role == Schedule::Role::m ? 0 : 1];
+            break;
+          }
+    };
+    for (const std::vector<Poly>& condition : operand.conditions) count_rows(condition);
+    if (!is_resident(schedule, operand)) continue;
+    count_rows(operand.strides);
+    for (const std::vector<Poly>& index : operand.gathers) count_rows(index);
+  }
 }
 
 std::string parameter_name(const Function& function, Value value) {

@@ -143,10 +143,16 @@ std::string contraction_text(const PlanData& data, Values& host) {
   for (std::size_t d = 0; d < data.dims().size(); ++d)
     dims.push_back(
         fmt::format("{{{}, {}, {}}}", number(data.dims()[d].size), kKinds[known.dims[d].kind], known.dims[d].fixed));
-  for (const Schedule::Operand& operand : data.schedule.operands) {
+  for (std::size_t o = 0; o < data.schedule.operands.size(); ++o) {
+    const Schedule::Operand& operand = data.schedule.operands[o];
+    const apl_plan_operand& one = known.operands[o];
     std::vector<std::string> strides;
-    for (const Poly& stride : operand.strides) strides.push_back(number(stride));
-    operands.push_back(fmt::format("{{{}, {{{}}}}}", byte_size(operand.element), fmt::join(strides, ", ")));
+    for (std::size_t d = 0; d < operand.strides.size(); ++d) {
+      const bool anywhere = operand.strides[d].is_zero() && operand.varies(d);
+      strides.push_back(anywhere ? fmt::format("{}", one.strides[d]) : number(operand.strides[d]));
+    }
+    operands.push_back(fmt::format("{{{}, {}, {{{}, {}}}, {{{}}}}}", one.bytes, one.conditions, one.row_numbers[0],
+                                   one.row_numbers[1], fmt::join(strides, ", ")));
   }
   return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(),
                      data.space_rank, data.schedule.operands.size(), data.result_bytes, data.widest_result,

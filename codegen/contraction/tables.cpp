@@ -11,6 +11,16 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+// What an array of indices says, `further` from where the block begins; nothing where nothing is reduced, as it need
+// not be there.
+ExprPtr MainloopLowering::index_element(const TileGather& gather, const ExprPtr& further) {
+  const MemoryBinding& from = *unit_.function.type(gather.positions).memory;
+  const ExprPtr at = plus(values_.poly(from.layout.offset() + gather.at.start), further);
+  ExprPtr element = cast(kIndex, kernel::element(buffer(from.block, stm_.location).name, at));
+  if (mainloop_->reduces) element = select(mainloop_->reduces, element, number_of(0));
+  return mul(element, values_.poly(gather.stride));
+}
+
 void MainloopLowering::fill_mainloop_tables(const SegOp& op, std::size_t s, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const MnDim& mn = mainloop.mn_dims[s];
@@ -30,13 +40,32 @@ void MainloopLowering::fill_mainloop_tables(const SegOp& op, std::size_t s, Kern
     bounds.push_back(part.bound);
     strides[0].push_back(layout.dims()[static_cast<std::size_t>(part.axis)].stride);
   }
-  std::vector<OperandTile*> tiles;
+  // Each row adds so much to a number: a sum over the indices along it.
+  struct Rows {
+    const OperandTile* tile;
+    std::string table;
+    std::vector<Poly> along;  // of a row that is not flattened, which begins with the block
+    bool is_position = false;
+    std::size_t first = 0;  // of the strides, its own and those of its arrays of indices
+  };
+  std::vector<Rows> rows;
+  const auto add = [&](const OperandTile& tile, const std::string& table, const std::vector<Poly>& along) -> Rows& {
+    Rows& made = rows.emplace_back(Rows{&tile, table, along, false, strides.size()});
+    strides.push_back(along.size() > 1 ? along : std::vector<Poly>{});
+    return made;
+  };
   for (auto& [block, tile] : mainloop.tiles) {
+    for (const TileNumber* number : numbers_of(tile))
+      if (!number->tables[s].empty()) add(tile, number->tables[s], number->at.strides[*tile.row_axes[s]]);
     if (tile.mn != s) continue;
-    tiles.push_back(&tile);
-    // A row that is not flattened begins with the block.
-    std::vector<Poly>& of_tile = strides.emplace_back();
-    for (const TileGuard::Part& part : tile.split) of_tile.push_back(part.stride);
+    std::vector<Poly> along{tile.stride};
+    if (!tile.split.empty()) along.clear();
+    for (const TileGuard::Part& part : tile.split) along.push_back(part.stride);
+    add(tile, tile.rows, along).is_position = true;
+    for (const TileGather& gather : tile.gathers) {
+      const std::vector<Poly>& of_index = gather.at.strides[tile.row_axis];
+      strides.push_back(of_index.size() > 1 ? of_index : std::vector<Poly>{});
+    }
   }
   for (std::size_t p = 1; p < bounds.size();) {
     const bool together = std::ranges::all_of(
@@ -65,12 +94,17 @@ void MainloopLowering::fill_mainloop_tables(const SegOp& op, std::size_t s, Kern
     for (std::size_t p = 0; p < of.size(); ++p) position = plus(position, mul(digits[p], values_.poly(of[p])));
     return position;
   };
-  for (std::size_t t = 0; t < tiles.size(); ++t) {
-    const OperandTile& tile = *tiles[t];
-    const ExprPtr position =
-        tile.split.empty() ? mul(variable(m), values_.poly(tile.stride)) : position_in(strides[t + 1]);
-    inner.push_back(assign(kernel::element(tile.rows, mainloop_slot(s, variable(m))),
-                           select(variable(inside), position, number_of(kRowOutside))));
+  const auto along_rows = [&](const std::vector<Poly>& along, std::size_t of) {
+    return along.size() > 1 ? position_in(strides[of]) : mul(variable(m), values_.poly(along[0]));
+  };
+  for (const Rows& of : rows) {
+    const OperandTile& tile = *of.tile;
+    ExprPtr number = along_rows(of.along, of.first);
+    for (std::size_t g = 0; of.is_position && g < tile.gathers.size(); ++g)
+      number = plus(number, index_element(tile.gathers[g],
+                                          along_rows(tile.gathers[g].at.strides[tile.row_axis], of.first + 1 + g)));
+    inner.push_back(assign(kernel::element(of.table, mainloop_slot(s, variable(m))),
+                           select(variable(inside), number, number_of(of.is_position ? kRowOutside : 0))));
   }
   // The M dim's table has what is the same for the whole block, too.
   ExprPtr position = position_in(strides[0]);

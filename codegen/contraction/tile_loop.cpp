@@ -26,6 +26,24 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+namespace {
+
+bool varies_along(const TileNumber& number, std::size_t axis) {
+  return std::ranges::any_of(number.at.strides[axis], [](const Poly& stride) { return !stride.is_zero(); });
+}
+
+}  // namespace
+
+// All that have tables.
+std::vector<TileNumber*> MainloopLowering::numbers_of(OperandTile& tile) {
+  std::vector<TileNumber*> numbers;
+  for (TileNumber& condition : tile.conditions) numbers.push_back(&condition);
+  if (!tile.resident) return numbers;
+  numbers.push_back(&tile.position);
+  for (TileNumber& position : tile.positions) numbers.push_back(&position);
+  return numbers;
+}
+
 void MainloopLowering::mainloop_head(KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
@@ -79,12 +97,15 @@ void MainloopLowering::mainloop_head(KernelBlock& out) {
   };
   for (std::size_t s = 0; s < 2; ++s) {
     MnDim& mn = mainloop.mn_dims[s];
-    for (auto& [block, tile] : mainloop.tiles)
-      if (tile.mn == s) {
-        std::string name = values.name(block);
-        if (name.ends_with("_mem")) name.resize(name.size() - 4);
-        tile.rows = declare_table(name + "_rows", s == 0 ? 2 * mn.extent : mn.extent);
-      }
+    for (auto& [block, tile] : mainloop.tiles) {
+      std::string name = values.name(block);
+      if (name.ends_with("_mem")) name.resize(name.size() - 4);
+      const std::int64_t count = s == 0 ? 2 * mn.extent : mn.extent;
+      if (tile.mn == s) tile.rows = declare_table(name + "_rows", count);
+      for (TileNumber* number : numbers_of(tile))
+        if (tile.row_axes[s] && varies_along(*number, *tile.row_axes[s]))
+          number->tables[s] = declare_table(name + (s == 0 ? "_row_numbers" : "_column_numbers"), count);
+    }
     mn.results = declare_table(s == 0 ? "result_rows" : "result_columns", s == 0 ? 2 * mn.extent : mn.extent);
   }
   if (mainloop.matrix()) declare_matrix_copies(out);
@@ -94,8 +115,16 @@ void MainloopLowering::mainloop_head(KernelBlock& out) {
 void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
   const auto top = static_cast<std::ptrdiff_t>(out.size());
   for (const Stm& stm : op.body->stms)
-    if (const Alloc* alloc = get_if<Alloc>(stm)) declare_shared(stm, *alloc, out);
+    if (const Alloc* alloc = get_if<Alloc>(stm)) {
+      const auto tile = mainloop_->tiles.find(stm.pattern.front());
+      if (tile == mainloop_->tiles.end() || !tile->second.resident) declare_shared(stm, *alloc, out);
+    }
   mainloop_head(out);
+  Poly steps = 1;
+  for (const Schedule::Dim& depth : op.schedule->dims)
+    if (depth.role == Schedule::Role::depth) steps *= depth.size;
+  const auto known = unit_.fold(steps);
+  if (!known || *known <= 0) mainloop_->reduces = infix("<", number_of(0), values_.poly(steps));
   if (mainloop_->loop != nullptr) declare_steps(out);
   const ExprPtr start = locate_block(op, out);
   mainloop_->loop == nullptr ? one_tile(op, out) : loop_over_tiles(op, start, out);

@@ -194,6 +194,19 @@ std::string PlainHost::reserve_threads(const std::string& hint, const Extent& wa
   return name;
 }
 
+// Of each launch its own, so that calls on several streams do not meet.
+std::string PlainHost::reserve_zeros(const std::string& bytes) {
+  const std::string name = unit_.fresh("zeros", {"_capacity", "_bytes"});
+  scratch_.push_back(name);
+  out_.line("const size_t {}_bytes = static_cast<size_t>({});", name, bytes);
+  run_call(has_capacities_ ? fmt::format("apl_reserve({0}_bytes, &{0}, &{0}_capacity, stream)", name)
+                           : fmt::format("apl_allocate({0}_bytes, &{0}, stream)", name));
+  out_.open("if ({}_bytes != 0) {{", name);
+  run_call(fmt::format("{0}({1}, 0, {1}_bytes, stream)", api("MemsetAsync"), name));
+  out_.close("}}");
+  return name;
+}
+
 void PlainHost::release(const std::string& name) {
   for (const auto& [block, result] : result_of_)
     if (unit_.name(block) == name) return;

@@ -56,6 +56,7 @@ class PlainHost : public Host {
   void check_extent(const Extent& extent) override { checked_bytes(extent); }
   void allocate(Value block, const Extent& extent) override;
   std::string reserve_threads(const std::string& hint, const Extent& wanted, bool may_lack) override;
+  std::string reserve_zeros(const std::string& bytes) override;
   void release(const std::string& name) override;
   std::string block(Value b) override;
   void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,

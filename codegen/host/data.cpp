@@ -89,6 +89,13 @@ std::string Host::reserve_threads(const std::string& hint, const Extent& extent,
   return name;
 }
 
+std::string Host::reserve_zeros(const std::string& bytes) {
+  const std::string name = unit_.fresh("zeros");
+  out_.line("void *{} = NULL;", name);
+  run_call(fmt::format("ctx->backend->zeros(ctx, {}, &{})", bytes, name));
+  return name;
+}
+
 // Memory for a kernel that says how much it takes.
 std::string Host::reserve_packed(const std::string& kernel, const std::vector<std::string>& arguments) {
   const std::string name = unit_.fresh("packed", {"_capacity"});

@@ -66,8 +66,13 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
   if (!unit_.target.on_device()) return made;
   Poly indices = 1;
   for (const SegDim& dim : op.space) indices *= dim.bound;
-  if (op.team) indices *= *op.team;
-  made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(indices, Poly(made.function.threads)));
+  const Poly threads = op.team ? indices * *op.team : indices;
+  made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(threads, Poly(made.function.threads)));
+  if (op.blocks) {
+    const Poly one_each = ceil_div(threads, Poly(made.function.threads));
+    made.blocks = text(select(infix(">", values_.poly(*op.blocks), literal(std::int64_t{1})),
+                              values_.poly(indices * *op.blocks), values_.poly(one_each)));
+  }
   if (const ExprPtr walking = lowering.tile_loop_blocks(op, values_)) made.blocks = text(walking);
   return made;
 }
@@ -240,6 +245,10 @@ void Host::add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std:
     extent.shape.insert(extent.shape.end(), scratch.shape.begin(), scratch.shape.end());
     arguments.push_back(reserve_threads(scratch.name, extent, scratch.may_lack));
   }
+  if (!lowering.zeros()) return;
+  const std::string zeros = reserve_zeros(text(lowering.zeros()->bytes));
+  for (const std::int64_t offset : lowering.zeros()->offsets)
+    arguments.push_back(offset == 0 ? zeros : fmt::format("(char *){} + {}", zeros, offset));
 }
 
 // Variables for the arguments, and an array of pointers to them.

@@ -258,15 +258,37 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
     }
     // The source in row-major order is the source's block: bases are dense.
     ExprPtr position = values_.poly(op.window.offset());
+    std::vector<std::vector<ExprPtr>> parts(at.size());  // indices of dims that are flattened
     for (std::size_t k = 0; k < at.size(); ++k) {
       const TileGuard& guard = op.guards[k];
       position = plus(position, mul(at[k], values_.poly(op.window.dims()[k].stride)));
+      parts[k] = {at[k]};
       if (guard.split.empty()) continue;
       std::vector<Poly> bounds;
       for (const TileGuard::Part& part : guard.split) bounds.push_back(part.bound);
-      const std::vector<ExprPtr> digits = split(plus(values_.poly(guard.start), at[k]), bounds, inner);
-      for (std::size_t p = 0; p < digits.size(); ++p)
-        position = plus(position, mul(digits[p], values_.poly(guard.split[p].stride)));
+      parts[k] = split(plus(values_.poly(guard.start), at[k]), bounds, inner);
+      for (std::size_t p = 0; p < parts[k].size(); ++p)
+        position = plus(position, mul(parts[k][p], values_.poly(guard.split[p].stride)));
+    }
+    const auto affine = [&](const TileAffine& number) {
+      ExprPtr sum = values_.poly(number.start);
+      for (std::size_t k = 0; k < parts.size(); ++k)
+        for (std::size_t p = 0; p < parts[k].size(); ++p)
+          sum = plus(sum, mul(parts[k][p], values_.poly(number.strides[k][p])));
+      return sum;
+    };
+    for (const TileCondition& condition : op.where) {
+      const std::string number = unit_.fresh("at");
+      inner.push_back(declare(kIndex, number, affine(condition.at)));
+      const auto also = [&](const ExprPtr& test) { inside = inside ? infix("&&", inside, test) : test; };
+      also(infix("<=", number_of(0), variable(number)));
+      if (condition.bound) also(infix("<", variable(number), values_.poly(*condition.bound)));
+    }
+    for (const TileGather& gather : op.gathers) {
+      const MemoryBinding& from = *unit_.function.type(gather.positions).memory;
+      const ExprPtr there = plus(values_.poly(from.layout.offset()), affine(gather.at));
+      position =
+          plus(position, mul(cast(kIndex, element_flat(from.block, there, stm.location)), values_.poly(gather.stride)));
     }
     const Type& source = unit_.function.type(op.source);
     position = plus(values_.poly(source.memory->layout.offset()), position);
@@ -301,7 +323,7 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   const std::size_t rows = tiles > 1 ? 1 : 0;
   const bool is_even = elements / tiles % threads_ == 0 && elements / tiles / threads_ <= kAtOnce &&
                        threads_ % (elements / tiles / extents[rows]) == 0;
-  if (is_even && !is_split) {
+  if (is_even && !is_split && op.where.empty() && op.gathers.empty()) {
     copy_rows(op, stm, extents, rows, out);
     return;
   }

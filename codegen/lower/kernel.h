@@ -53,6 +53,12 @@ class Kernel {
   // How many blocks the host starts, if not one for each index of the space; null: one for each.
   ExprPtr tile_loop_blocks(const SegOp& op, Values& host) const;
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
+  // Bytes of zeros for what blocks tell each other, and where in them each argument behind the scratch begins.
+  struct Zeros {
+    Poly bytes;
+    std::vector<std::int64_t> offsets;
+  };
+  const std::optional<Zeros>& zeros() const { return zeros_; }
 
   struct Buffer {
     std::string name;
@@ -154,6 +160,7 @@ class Kernel {
   std::set<Value> certain_;                     // blocks that every thread makes
   std::set<Value> outside_;                     // what the kernel is given
   std::vector<ThreadMemory> scratch_;
+  std::optional<Zeros> zeros_;
   std::set<Value> growing_;  // blocks of arrays whose size a loop or branch decides
   Block heap_;               // slots of threads' arrays on the heap
   ExprPtr flat_, count_;     // CUDA, thread level: this thread and how many there are
@@ -206,6 +213,9 @@ class KernelPart {
               Location location, Block& out) {
     kernel_.stream(inputs, params, indices, location, out);
   }
+  ExprPtr layout_position(const Lmad& layout, const std::vector<ExprPtr>& indices) {
+    return kernel_.layout_position(layout, indices);
+  }
   void around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, Block inner, Block& out) {
     kernel_.around_loops(indices, widths, std::move(inner), out);
   }
@@ -231,6 +241,8 @@ class KernelPart {
   Values& values_;
   kernel::Function& function_;
   const std::set<Value>& outside_;
+  std::vector<Kernel::ThreadMemory>& scratch_;
+  std::optional<Kernel::Zeros>& zeros_;
   std::int64_t& threads_;
   std::int64_t& shared_bytes_;
 

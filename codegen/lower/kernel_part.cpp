@@ -13,6 +13,8 @@ KernelPart::KernelPart(Kernel& kernel)
       values_(kernel.values_),
       function_(kernel.function_),
       outside_(kernel.outside_),
+      scratch_(kernel.scratch_),
+      zeros_(kernel.zeros_),
       threads_(kernel.threads_),
       shared_bytes_(kernel.shared_bytes_),
       kernel_(kernel) {}

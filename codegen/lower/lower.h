@@ -16,6 +16,8 @@ std::set<const Stm*> find_barriers(const SegOp& op, const ValueTable& values);
 
 // Rounds of a loop over a chunk that are unrolled on GPUs: so many loads are on their way.
 constexpr std::int64_t kRoundsAtOnce = 8;
+// Of a load or store.
+constexpr std::int64_t kBytesOfAccess = 16;
 inline kernel::ExprPtr number_of(std::int64_t n) { return kernel::literal(n); }
 inline kernel::Stmt scope_of(kernel::Block body) {
   kernel::Stmt scope;
@@ -23,6 +25,18 @@ inline kernel::Stmt scope_of(kernel::Block body) {
   scope.body = std::move(body);
   return scope;
 }
+inline kernel::Stmt do_call(std::string function, std::vector<kernel::ExprPtr> arguments) {
+  kernel::Stmt made;
+  made.kind = kernel::Stmt::Kind::call;
+  made.value = kernel::call(std::move(function), std::move(arguments));
+  return made;
+}
+inline kernel::Stmt barrier() {
+  kernel::Stmt made;
+  made.kind = kernel::Stmt::Kind::barrier;
+  return made;
+}
+inline kernel::Stmt fence() { return do_call("apl_fence", {}); }
 // Whether a body has loops, reductions or maps.
 bool has_loops(const Body& body);
 

@@ -254,9 +254,7 @@ void Team::fold_in_order(const Screma& op, const std::vector<Value>& accumulator
   for (const Value acc : accumulators) leads.push_back(assign(of_warp(acc, own_warp), element_here(acc)));
   wide.push_back(
       kernel::branch(infix("==", variable(place), infix("-", warp, one)), {for_rounds(round, std::move(leads))}));
-  Stmt barrier;
-  barrier.kind = Stmt::Kind::barrier;
-  wide.push_back(std::move(barrier));
+  wide.push_back(barrier());
   if (scans) carry(element_here, element_here, infix("==", variable(other), variable(own_warp)), each_warp);
   carry([&](Value acc) { return of_warp(acc, other); }, carry_of, nullptr, each_warp);
   Stmt in_turn = for_loop(kInt, other, infix("+", variable(first), infix("/", team, warp)), std::move(each_warp));

@@ -45,9 +45,17 @@ bool has_loops(const Body& body) {
 void Team::run_team(const SegOp& op) {
   KernelBlock& out = function_.body;
   threads_ = kMostTeam;
-  team_ = {
-      op.rows ? nullptr : team_reduction(op), unit_.fresh("team"), unit_.fresh("shift"), unit_.fresh("lane"), nullptr,
-      op.rows ? unit_.fresh("width") : ""};
+  team_ = {op.rows ? nullptr : team_reduction(op),
+           unit_.fresh("team"),
+           unit_.fresh("shift"),
+           unit_.fresh("lane"),
+           nullptr,
+           op.rows ? unit_.fresh("width") : "",
+           "",
+           "",
+           "",
+           "",
+           ""};
   const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
@@ -61,13 +69,25 @@ void Team::run_team(const SegOp& op) {
   const std::string own = unit_.fresh("own"), flat = unit_.fresh("index");
   const bool scans = !op.rows && std::get<Screma>(team_.reduction->op).scans();
   ExprPtr threads = cast(kInt, values_.poly(*op.team));
-  if (scans) threads = call("apl_index_min", {threads, number_of(unit_.target.warp)});
+  if (scans && !op.blocks) threads = call("apl_index_min", {threads, number_of(unit_.target.warp)});
+  if (op.blocks) {
+    team_.blocks = unit_.fresh("blocks");
+    out.push_back(declare(kInt, team_.blocks, cast(kInt, values_.poly(*op.blocks))));
+    threads = select(infix(">", variable(team_.blocks), number_of(1)), number_of(threads_), threads);
+  }
   out.push_back(declare(kInt, team_.size, threads));
   out.push_back(declare(kInt, team_.shift, call("apl_ones", {infix("-", team, number_of(1))})));
   out.push_back(declare(kInt, team_.lane, infix("&", thread, infix("-", team, number_of(1)))));
-  out.push_back(declare(kIndex, own,
-                        infix("+", infix("*", call("apl_block", {}), infix(">>", number_of(threads_), shift)),
-                              infix(">>", thread, shift))));
+  ExprPtr block = call("apl_block", {});
+  if (op.blocks) {
+    // A scan's blocks take their tiles in the order in which they come.
+    team_.part = unit_.fresh("part");
+    out.push_back(declare(kInt, team_.part, cast(kInt, infix("%", block, variable(team_.blocks)))));
+    block = number(count) == 1 ? number_of(0) : infix("/", block, variable(team_.blocks));
+  }
+  out.push_back(declare(
+      kIndex, own, infix("+", infix("*", block, infix(">>", number_of(threads_), shift)), infix(">>", thread, shift))));
+  team_.index = own;
   if (number(count) != 1)
     out.push_back(declare(kIndex, flat,
                           select(infix("<", variable(own), count), variable(own), infix("-", count, number_of(1)))));
@@ -88,7 +108,8 @@ void Team::run_team(const SegOp& op) {
 
 void Team::share(const Screma& op, const Stm& stm, KernelBlock& out) {
   if (holds_rows()) return share_row(op, stm, out);
-  if (op.scans()) return share_scan(op, stm, out);
+  if (op.scans()) return team_.blocks.empty() ? share_scan(op, stm, out) : look_back(op, stm, out);
+  if (!team_.blocks.empty()) part_of_block(values_.poly(op.widths.front()), out);
   const std::vector<Value>& accumulators = stm.pattern;
   for (const auto& [acc, neutral] : neutral_elements(op, stm))
     out.push_back(declare({unit_.function.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
@@ -99,6 +120,7 @@ void Team::share(const Screma& op, const Stm& stm, KernelBlock& out) {
     share_in_tiles(op, stm, out);
   }
   fold_warps(op, accumulators, out);
+  if (!team_.blocks.empty()) fold_blocks(op, accumulators, out);
 }
 
 // The element at index `at` is folded into the accumulators.
@@ -157,10 +179,13 @@ void Team::append_fallible(const Screma& op, KernelBlock work, KernelBlock& out)
 void Team::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
   const std::string bound = unit_.fresh("bound"), rounds = unit_.fresh("rounds"), round = unit_.fresh("round");
-  out.push_back(declare(kIndex, bound, values_.poly(op.widths.front())));
+  out.push_back(declare(kIndex, bound, team_.count.empty() ? values_.poly(op.widths.front()) : variable(team_.count)));
   const ExprPtr left = infix("-", variable(bound), lane), above = infix("-", team, number_of(1));
   out.push_back(declare(kIndex, rounds, infix(">>", infix("+", left, above), shift)));
-  const auto at = [&](const ExprPtr& number) { return infix("+", infix("<<", number, shift), lane); };
+  const auto at = [&](const ExprPtr& number) {
+    const ExprPtr here = infix("+", infix("<<", number, shift), lane);
+    return team_.first.empty() ? here : infix("+", variable(team_.first), here);
+  };
   Stmt last = for_loop(kIndex, round, variable(rounds), fold_element(op, stm, at(variable(round))));
   KernelBlock work;
   if (!has_loops(*op.map.body)) {
@@ -175,6 +200,10 @@ void Team::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out) {
     last.unroll_by = kRoundsAtOnce / 2;
   }
   work.push_back(std::move(last));
+  if (const ExprPtr can = has_loops(*op.map.body) ? nullptr : can_read_wide(op, stm)) {
+    KernelBlock vectors = share_in_vectors(op, stm, variable(bound));
+    work = {kernel::branch(can, std::move(vectors), std::move(work))};
+  }
   append_fallible(op, std::move(work), out);
 }
 
@@ -196,7 +225,7 @@ void Team::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) {
   };
   out.push_back(declare(kInt, width, select(infix("<", team, warp), team, warp)));
   out.push_back(declare(kInt, parts, infix("/", team, variable(width))));
-  declare_size(bound, values_.poly(op.widths.front()));
+  declare_size(bound, team_.count.empty() ? values_.poly(op.widths.front()) : variable(team_.count));
   declare_size(part, by(variable(bound), parts));
   declare_size(begin, infix("*", infix("/", lane, variable(width)), variable(part)));
   declare_size(end, call("apl_index_min", {infix("+", variable(begin), variable(part)), variable(bound)}));
@@ -210,15 +239,18 @@ void Team::share_in_tiles(const Screma& op, const Stm& stm, KernelBlock& out) {
   }
   KernelBlock in_tile;
   const ExprPtr first = infix("+", variable(begin), infix("*", variable(tile), variable(size)));
+  const auto at = [&](const ExprPtr& here) {
+    return team_.first.empty() ? here : infix("+", variable(team_.first), here);
+  };
   const ExprPtr own = infix("*", infix("&", lane, infix("-", variable(width), one)), each);
   in_tile.push_back(declare(kIndex, from, infix("+", first, own)));
   in_tile.push_back(declare(kIndex, count, call("apl_index_min", {infix("-", variable(end), variable(from)), each})));
   for (const auto& [acc, neutral] : neutral_elements(op, stm))
     in_tile.push_back(assign(variable(unit_.name(acc)), values_.operand(neutral)));
   KernelBlock work{
-      for_loop(kInt, next, variable(count), fold_element(op, stm, infix("+", variable(from), variable(next))))};
+      for_loop(kInt, next, variable(count), fold_element(op, stm, at(infix("+", variable(from), variable(next)))))};
   if (!has_loops(*op.map.body)) {
-    KernelBlock whole = fold_at_once(op, stm, next, infix("+", variable(from), variable(next)));
+    KernelBlock whole = fold_at_once(op, stm, next, at(infix("+", variable(from), variable(next))));
     work = {kernel::branch(infix("==", variable(count), each), std::move(whole), std::move(work))};
   }
   append_fallible(op, std::move(work), in_tile);
@@ -415,9 +447,7 @@ void Team::fold_warps(const Screma& op, const std::vector<Value>& accumulators, 
   for (std::size_t k = 0; k < accumulators.size(); ++k)
     leads.push_back(assign(of_warp(k, own), variable(unit_.name(accumulators[k]))));
   wide.push_back(kernel::branch(infix("==", infix("%", thread, number_of(warp)), number_of(0)), std::move(leads)));
-  Stmt barrier;
-  barrier.kind = Stmt::Kind::barrier;
-  wide.push_back(std::move(barrier));
+  wide.push_back(barrier());
   for (std::size_t k = 0; k < accumulators.size(); ++k)
     wide.push_back(assign(variable(unit_.name(accumulators[k])), of_warp(k, first)));
   KernelBlock each;

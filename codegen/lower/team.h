@@ -11,6 +11,8 @@
 namespace apl::lower {
 
 class Team : KernelPart {
+  friend class LookBack;
+
  public:
   explicit Team(Kernel& kernel) : KernelPart(kernel) {}
 
@@ -28,11 +30,20 @@ class Team : KernelPart {
   Block fold_element(const Screma& op, const Stm& stm, const ExprPtr& at);
   Block fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at);
   void append_fallible(const Screma& op, Block work, Block& out);
+  ExprPtr wide_read(const Screma& op, const Stm& stm, std::size_t input, const ExprPtr& to, Block& read);
+  ExprPtr can_read_wide(const Screma& op, const Stm& stm);
+  Block fold_vectors(const Screma& op, const Stm& stm, const ExprPtr& first, std::int64_t count);
+  Block share_in_vectors(const Screma& op, const Stm& stm, const ExprPtr& bound);
   void share_in_rounds(const Screma& op, const Stm& stm, Block& out);
   void share_in_tiles(const Screma& op, const Stm& stm, Block& out);
   void uniform_in_warp(const Screma& op, const std::string& number, Block& out);
   void fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
   void fold_warps(const Screma& op, const std::vector<Value>& accumulators, Block& out);
+
+  // several blocks for an index: reductions here, scans in codegen/lower/look_back.cpp
+  void part_of_block(const ExprPtr& width, Block& out);
+  void fold_blocks(const Screma& op, const std::vector<Value>& accumulators, Block& out);
+  void look_back(const Screma& op, const Stm& stm, Block& out);
 
   // rows that the team holds (codegen/lower/rows.cpp)
   void share_row(const Screma& op, const Stm& stm, Block& out);
@@ -49,6 +60,9 @@ class Team : KernelPart {
     std::string size, shift, lane;   // variables: how many, the logarithm of it, this one
     ExprPtr has_index;               // whether there is an index for the team
     std::string width;               // variable: elements of the rows that they hold; empty: they hold none
+    // Of several blocks: variables for how many, for the index that this one works on, and for its part of it; and for
+    // its first element and how many it has. Empty: there are none.
+    std::string blocks, index, part, first, count;
   };
   Threads team_;
   std::map<Value, std::string> rows_;  // that the team holds: a thread's elements

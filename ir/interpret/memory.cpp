@@ -32,6 +32,11 @@ void for_each_pair(const Array& a, const Array& b, const Visit& visit) {
   }
 }
 
+// Whether the `width` bytes from `at` on have been written.
+bool defined_at(const Storage& storage, std::size_t at, std::size_t width) {
+  return storage.defined.empty() || std::memchr(storage.defined.data() + at, 0, width) == nullptr;
+}
+
 }  // namespace
 
 StoragePtr Memory::allocate(std::int64_t bytes, Fill fill) {
@@ -62,18 +67,17 @@ std::size_t Memory::locate(const Array& array, std::int64_t position, std::size_
 }
 
 bool Memory::is_defined(const Array& array, std::int64_t position) {
-  const Storage& storage = *array.storage;
-  if (storage.defined.empty()) return true;
+  if (array.storage->defined.empty()) return true;
   const std::size_t width = width_of(array.element);
-  const auto first = storage.defined.begin() + static_cast<std::ptrdiff_t>(locate(array, position, width));
-  return std::all_of(first, first + static_cast<std::ptrdiff_t>(width), [](std::uint8_t flag) { return flag != 0; });
+  const std::size_t at = locate(array, position, width);
+  return defined_at(*array.storage, at, width);
 }
 
 Scalar Memory::load(const Array& array, std::int64_t position) {
   const std::size_t width = width_of(array.element);
   const std::size_t at = locate(array, position, width);
   const Storage& storage = *array.storage;
-  if (!is_defined(array, position)) fail(Code::run_undefined_read, "an element is read before it is written.");
+  if (!defined_at(storage, at, width)) fail(Code::run_undefined_read, "an element is read before it is written.");
   if (find_races_) note_read(storage, at, width);
   std::uint64_t bits = 0;
   switch (width) {

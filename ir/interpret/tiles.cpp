@@ -1,6 +1,7 @@
 // Shared arrays and collective copies into them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/interpret/machine.h"
@@ -58,16 +59,63 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
     shape.push_back(axis.window.size);
   }
 
+  // Strides of conditions and gathers along each axis, or along each part of one that is split.
+  struct Affine {
+    std::int64_t start = 0;
+    std::vector<std::vector<std::int64_t>> strides;
+  };
+  const auto affine = [&](const TileAffine& at) {
+    Affine made{integer(at.start), {}};
+    for (const std::vector<Poly>& strides : at.strides) {
+      made.strides.emplace_back();
+      for (const Poly& stride : strides) made.strides.back().push_back(integer(stride));
+    }
+    return made;
+  };
+  struct Condition {
+    Affine at;
+    std::optional<std::int64_t> bound;
+  };
+  std::vector<Condition> where;
+  for (const TileCondition& condition : op.where) {
+    where.push_back({affine(condition.at), {}});
+    if (condition.bound) where.back().bound = integer(*condition.bound);
+  }
+  struct Gather {
+    Value from;
+    Array positions;
+    Affine at;
+    std::int64_t stride;
+  };
+  std::vector<Gather> gathers;
+  for (const TileGather& gather : op.gathers)
+    gathers.push_back({gather.positions, readable(gather.positions), affine(gather.at), integer(gather.stride)});
+
   const Scalar pad = scalar(op.pad);
   const std::int64_t first = integer(op.window.offset());
-  const std::int64_t source_count = source.count();
-  const std::vector<std::int64_t> source_shape = shape_of(source);
-  const bool flat_source = source.row_major();
   const std::int64_t total = count_of(shape);
   const ParallelScope scope(memory_);
   const IndexOrder order(total, random_);
   std::vector<std::int64_t> at;
   std::vector<std::int64_t> from;
+  std::vector<std::vector<std::int64_t>> parts(axes.size());  // indices along an axis, or along its parts
+  const auto value_of = [&](const Affine& affine) {
+    std::int64_t value = affine.start;
+    for (std::size_t d = 0; d < parts.size(); ++d)
+      for (std::size_t p = 0; p < parts[d].size(); ++p) value += parts[d][p] * affine.strides[d][p];
+    return value;
+  };
+  // Where element `flat` of an array in row-major order lies.
+  const auto position_of = [&](const Array& array, Value named, std::int64_t flat) {
+    if (const std::int64_t count = array.count(); flat < 0 || flat >= count)
+      fail(Code::bug_internal,
+           fmt::format("Unchecked index [{}] out of bounds for the {} elements of `{}`.", flat, count, name(named)));
+    if (array.row_major()) return array.offset + flat;
+    std::int64_t at_element = array.offset;
+    unflatten(flat, shape_of(array), from);
+    for (std::size_t d = 0; d < from.size(); ++d) at_element += from[d] * array.dims[d].stride;
+    return at_element;
+  };
   for (std::int64_t k = 0; k < total; ++k) {
     memory_.begin_index();
     unflatten(order[k], shape, at);
@@ -77,29 +125,31 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
     for (std::size_t d = 0; d < axes.size(); ++d) {
       guarded_in = guarded_in && (!axes[d].bound || axes[d].start + at[d] < *axes[d].bound);
       point += at[d] * axes[d].window.stride;
+      parts[d].assign(std::max<std::size_t>(1, axes[d].split.size()), at[d]);
       std::int64_t rest = axes[d].start + at[d];
       for (std::size_t p = axes[d].split.size(); guarded_in && p-- > 0;) {
         const Dim& part = axes[d].split[p];
         const bool outermost = p == 0;
-        point += (outermost ? rest : rest % part.size) * part.stride;
+        parts[d][p] = outermost ? rest : rest % part.size;
+        point += parts[d][p] * part.stride;
         rest = outermost ? 0 : rest / part.size;
       }
       position += at[d] * target.dims[d].stride;
+    }
+    for (const Condition& condition : where) {
+      if (!guarded_in) break;
+      const std::int64_t value = value_of(condition.at);
+      guarded_in = value >= 0 && (!condition.bound || value < *condition.bound);
     }
     if (!guarded_in) {
       memory_.store(target, position, pad);
       continue;
     }
-    if (point < 0 || point >= source_count)
-      fail(Code::bug_internal, fmt::format("Unchecked index [{}] out of bounds for the {} elements of `{}`.", point,
-                                           source_count, name(op.source)));
-    std::int64_t source_position = source.offset + point;
-    if (!flat_source) {
-      source_position = source.offset;
-      unflatten(point, source_shape, from);
-      for (std::size_t d = 0; d < from.size(); ++d) source_position += from[d] * source.dims[d].stride;
+    for (const Gather& gather : gathers) {
+      const std::int64_t there = position_of(gather.positions, gather.from, value_of(gather.at));
+      point += gather.stride * element(gather.from, gather.positions, there).as_int();
     }
-    memory_.store(target, position, element(op.source, source, source_position));
+    memory_.store(target, position, element(op.source, source, position_of(source, op.source, point)));
   }
   assign(stm.pattern.front(), std::move(target));
 }

@@ -218,6 +218,11 @@ Op Parser::segmap() {
     result.team = poly();
     expect(")");
     result.rows = accept("rows");
+    if (accept("blocks")) {
+      expect("(");
+      result.blocks = poly();
+      expect(")");
+    }
   }
   expect("{");
   std::vector<Stm> statements = stms();
@@ -278,6 +283,8 @@ Schedule Parser::schedule() {
     parse_field(operand.name);
     operand.element = scalar_type();
     operand.strides = polys("[", "]");
+    if (accept("where")) list("(", ")", [&] { operand.conditions.push_back(polys("[", "]")); });
+    if (accept("gather")) list("(", ")", [&] { operand.gathers.push_back(polys("[", "]")); });
     operand.copy_bytes = count("copy");
     operand.swizzled = accept("swizzled");
   });

@@ -177,6 +177,27 @@ Op Parser::copy_tile() {
       });
     result.guards.push_back(std::move(guard));
   });
+  const auto affine = [&] {
+    TileAffine at{poly(), {}};
+    expect("by");
+    list("(", ")", [&] { at.strides.push_back(polys("[", "]")); });
+    return at;
+  };
+  if (accept("where"))
+    list("(", ")", [&] {
+      TileCondition& condition = result.where.emplace_back(TileCondition{affine(), {}});
+      if (accept("<")) condition.bound = poly();
+    });
+  if (accept("gather"))
+    list("(", ")", [&] {
+      TileGather& gather = result.gathers.emplace_back();
+      gather.positions = use();
+      expect("[");
+      gather.at = affine();
+      expect("]");
+      expect("*");
+      gather.stride = poly();
+    });
   expect("pad");
   result.pad = operand();
   return result;

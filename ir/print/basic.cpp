@@ -84,7 +84,7 @@ void Printer::put(const CopyTile& op) {
   put(op.source);
   put("[");
   put(op.window);
-  list("] guard (", op.guards, ") pad ", [&](const TileGuard& guard) {
+  list("] guard (", op.guards, ")", [&](const TileGuard& guard) {
     put(guard.start);
     if (guard.bound) {
       put(" < ");
@@ -97,6 +97,26 @@ void Printer::put(const CopyTile& op) {
       put(part.stride);
     });
   });
+  const auto affine = [&](const TileAffine& at) {
+    put(at.start);
+    list(" by (", at.strides, ")", [&](const std::vector<Poly>& strides) { list("[", strides, "]"); });
+  };
+  if (!op.where.empty())
+    list(" where (", op.where, ")", [&](const TileCondition& condition) {
+      affine(condition.at);
+      if (!condition.bound) return;
+      put(" < ");
+      put(*condition.bound);
+    });
+  if (!op.gathers.empty())
+    list(" gather (", op.gathers, ")", [&](const TileGather& gather) {
+      put(gather.positions);
+      put("[");
+      affine(gather.at);
+      put("] * ");
+      put(gather.stride);
+    });
+  put(" pad ");
   put(op.pad);
 }
 

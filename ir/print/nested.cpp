@@ -206,6 +206,11 @@ void Printer::put(const SegOp& op) {
     out_ += " team(";
     put(*op.team);
     out_ += op.rows ? ") rows" : ")";
+    if (op.blocks) {
+      out_ += " blocks(";
+      put(*op.blocks);
+      out_ += ')';
+    }
   }
   out_ += ' ';
   put_kernel_block(op);
@@ -234,6 +239,9 @@ void Printer::put(const Schedule& schedule) {
     out_ += ' ';
     put_field(operand.element);
     list(" [", operand.strides, "] ");
+    const auto each = [&](const std::vector<Poly>& strides) { list("[", strides, "]"); };
+    if (!operand.conditions.empty()) list("where (", operand.conditions, ") ", each);
+    if (!operand.gathers.empty()) list("gather (", operand.gathers, ") ", each);
     fmt::format_to(std::back_inserter(out_), "copy {}{}", operand.copy_bytes, operand.swizzled ? " swizzled" : "");
   });
   indent_ -= 2;

@@ -82,6 +82,8 @@ void check_op(Check& check, const Stm& stm, const SegOp& op) {
   if (op.schedule) for_each_leaf(*op.schedule, check_sizes);
   if (op.sparse) for_each_leaf(*op.sparse, check_sizes);
   if (op.team) check_size(check, stm, *op.team);
+  if (op.blocks) check_size(check, stm, *op.blocks);
+  if (op.blocks && !op.team) check.broken(stm, "blocks share its indices, but it has no team");
 }
 
 void check_schedule(Check& check, const Stm& stm) {

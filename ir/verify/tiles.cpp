@@ -1,6 +1,8 @@
 // The rules of shared arrays, tile copies and tile contractions.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/verify/check.h"
 
 namespace apl::verifier {
@@ -33,6 +35,27 @@ void check_op(Check& check, const Stm& stm, const CopyTile& op) {
     if (guard.bound) check_size(check, stm, *guard.bound);
     for (const TileGuard::Part& part : guard.split)
       check_size(check, stm, part.bound), check_size(check, stm, part.stride);
+  }
+  const auto check_affine = [&](const TileAffine& at, std::string_view what) {
+    check_size(check, stm, at.start);
+    bool fits = at.strides.size() == op.guards.size();
+    for (std::size_t k = 0; k < at.strides.size(); ++k) {
+      for (const Poly& stride : at.strides[k]) check_size(check, stm, stride);
+      fits = fits && at.strides[k].size() == std::max<std::size_t>(1, op.guards[k].split.size());
+    }
+    if (!fits) check.broken(stm, fmt::format("{} does not go along the dims of the window", what));
+  };
+  for (const TileCondition& condition : op.where) {
+    check_affine(condition.at, "a condition");
+    if (condition.bound) check_size(check, stm, *condition.bound);
+  }
+  for (const TileGather& gather : op.gathers) {
+    check_affine(gather.at, fmt::format("the index of {}", check.name(gather.positions)));
+    check_size(check, stm, gather.stride);
+    const Type& positions = check.type(gather.positions);
+    if (!positions.is_array() || !is_integer(positions.element))
+      check.broken(stm, fmt::format("{} of type {} is no array of positions", check.name(gather.positions),
+                                    check.text(positions)));
   }
   if (op.window.rank() != target.rank() || op.guards.size() != target.rank())
     return check.broken(stm, fmt::format("a window of rank {} with {} guards for {} of rank {}", op.window.rank(),

@@ -71,7 +71,7 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
     }
     if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < device->sector_bytes)
       sector = (double)device->sector_bytes / (double)(tile->depth * tile->bytes);
-    steps = (double)s->steps;
+    steps = tile->resident ? 1 : (double)s->steps;
     block += (double)tile->rows * (double)apl_least(tile->depth, s->reduction) * tile->bytes * sector * steps;
   }
   cost->memory_bytes = once;
@@ -85,9 +85,13 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
 // way at once, so that barriers cost little.
 static double matrix_step_cycles(const struct apl_contraction* c, const struct apl_plan_shape* s,
                                  const struct apl_device* device) {
-  const double kCopy = 12, kScattered = 24, kStep = 60;  // instructions: a copy of 16 bytes, of an element, a step
+  // Instructions: a copy of 16 bytes, the same through registers, of an element, a step.
+  const double kCopy = 12, kPiece = 40, kScattered = 24, kStep = 60;
+  // What goes through registers waits for memory, so many of a thread at once (4097^3 on an H100 took 11.5 ms when each
+  // element waited alone).
+  const double kPiecesAtOnce = 4, kSinglesAtOnce = 8;
   const double kLine = 2;
-  double copies = 0, lines = 0;
+  double copies = 0, lines = 0, waits = 0;
   for (int o = 0; o < 2; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
     const double elements = (double)tile->rows * (double)tile->depth;
@@ -96,7 +100,16 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
     const int by_depth = c->operands[o].strides[c->dim_count - 1] == 1;
     const double row = (double)(by_depth ? tile->depth : tile->rows) * tile->bytes;
     lines += elements * tile->bytes / row * ceil(row / device->line_bytes);
-    copies += tile->copy == APL_COPY_VECTORS ? elements * tile->bytes / 16 * kCopy : elements * kScattered;
+    const double pieces = elements * tile->bytes / 16, asked = 6 * c->operands[o].conditions;
+    // Bytes whose source lies otherwise than the tile, and what is contiguous nowhere, come one by one.
+    const int one_by_one = tile->copy == APL_COPY_SCATTERED || (tile->bytes == 1 && !by_depth);
+    if (tile->copy == APL_COPY_VECTORS) {
+      copies += pieces * (kCopy + asked);
+    } else if (!one_by_one) {
+      copies += pieces * (kPiece + asked), waits += ceil(pieces / (double)s->threads / kPiecesAtOnce);
+    } else {
+      copies += elements * (kScattered + asked), waits += ceil(elements / (double)s->threads / kSinglesAtOnce);
+    }
   }
   const double warps = (double)s->threads / device->warp;
   const double issue = (copies / device->warp + warps * kStep) / device->schedulers;
@@ -104,13 +117,15 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
   const double kOfHalves = c->operands[0].bytes / 2.0;
   const double products =
       (double)s->rows[0] * (double)s->rows[1] * (double)s->depth * kOfHalves / device->matrix_fmas_per_clock;
-  return fmax(products, fmax(issue, kLine * lines)) +
+  const double waiting = waits * device->load_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
+  return fmax(products, fmax(issue + waiting, kLine * lines)) +
          device->barrier_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
 }
 
-static double gpu_copy_instructions(const struct apl_tile_shape* tile, int has_mainloop) {
+static double gpu_copy_instructions(const struct apl_tile_shape* tile, int conditions, int has_mainloop) {
   const double elements = (double)tile->rows * (double)tile->depth;
-  if (!has_mainloop) return elements * 12;  // an index, a guard, a load and a store each
+  if (!has_mainloop) return elements * (12 + 6 * conditions);  // an index, a guard, a load and a store each
+  if (conditions > 0) return elements * (12 + 6 * conditions);
   if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
   if (tile->copy == APL_COPY_DEPTH) return elements * 12;  // measured: a copy in four lines holds up the others
   return elements * 2;
@@ -141,6 +156,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     passes = least = 0;
   } else if (s->has_mainloop) {
     for (int o = 0; o < c->operand_count; ++o) {
+      if (s->tiles[o].resident) continue;
       if (s->tiles[o].mn == APL_NO_MN_DIM) {
         ++loads, ++passes, ++least;
         continue;
@@ -166,9 +182,10 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   double copy = 0, copy_passes = 0, copy_least = 0;  // a step of the tiles, all warps
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
+    if (tile->resident) continue;
     const double words = (double)tile->rows * (double)tile->depth * tile->bytes / 4;
     const double conflict = tile->copy == APL_COPY_DEPTH && s->has_mainloop ? transposed_passes(tile->rows, device) : 1;
-    copy += gpu_copy_instructions(tile, s->has_mainloop) / device->warp;
+    copy += gpu_copy_instructions(tile, c->operands[o].conditions, s->has_mainloop) / device->warp;
     // A copy of four lines takes as many passes, whatever the banks.
     copy_passes += words / device->shared_banks * fmax(conflict, tile->copy == APL_COPY_DEPTH ? 4 : 1);
     copy_least += words / device->shared_banks;

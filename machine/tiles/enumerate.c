@@ -31,7 +31,7 @@ static int forced_reg(const struct enumeration* w, int d) { return w->forced ? w
 
 static int alike(const struct apl_contraction* c, int d, int e) {
   for (int o = 0; o < c->operand_count; ++o)
-    if ((c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
+    if (!apl_is_resident(c, o) && (c->operands[o].strides[d] != 0) != (c->operands[o].strides[e] != 0)) return 0;
   return 1;
 }
 

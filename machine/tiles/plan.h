@@ -34,7 +34,11 @@ struct apl_plan_dim {
 };
 
 struct apl_plan_operand {
-  int32_t bytes;                   // an element
+  int32_t bytes;       // an element
+  int32_t conditions;  // under which an element is read
+  // Numbers that differ from row to row of M, and of N: what conditions ask for; of operands that no step changes
+  // positions, too.
+  int32_t row_numbers[2];
   int64_t strides[APL_PLAN_DIMS];  // in elements, one a dim; 0: it does not vary along it
 };
 

@@ -172,12 +172,15 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
     if (apl_mn_of(c, d) >= 0) inner[apl_mn_of(c, d)] = d;
   // Of M the one along which its operand is contiguous comes last (ir/schedule.h).
   for (int o = 0; o < c->operand_count; ++o)
-    for (int d = 0; d < c->space_rank; ++d)
+    for (int d = 0; d < c->space_rank && !apl_is_resident(c, o); ++d)
       if (apl_mn_of(c, d) == 0 && c->operands[o].strides[d] == 1 && c->dims[d].size > 1) inner[0] = d;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_plan_operand* operand = &c->operands[o];
     struct apl_tile_shape* tile = &shape->tiles[o];
     tile->bytes = operand->bytes;
+    tile->resident = apl_is_resident(c, o);
+    for (int d = 0; d < c->space_rank; ++d)
+      if (apl_mn_of(c, d) >= 0 && operand->strides[d] != 0) tile->along[apl_mn_of(c, d)] = 1;
     tile->rows = tile->depth = tile->registers = 1;
     int unit_space = 0, unit_depth = 0;
     for (int d = 0; d < c->dim_count; ++d) {
@@ -190,7 +193,9 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
       if (operand->strides[d] == 1 && extent > 1) *(d < c->space_rank ? &unit_space : &unit_depth) = 1;
     }
     tile->mn = APL_NO_MN_DIM;
-    if (shape->has_mn_dims) {
+    if (shape->has_mn_dims && tile->resident) {
+      tile->copy = APL_COPY_ROWS;
+    } else if (shape->has_mn_dims) {
       for (int d = 0; d < c->space_rank; ++d)
         if (apl_mn_of(c, d) >= 0 && operand->strides[d] != 0) tile->mn = apl_mn_of(c, d);
       const int last = c->dim_count - 1;
@@ -215,6 +220,8 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   int64_t bytes = 0, tables[2] = {1, 1};
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
+    for (int s = 0; s < 2; ++s) tables[s] += c->operands[o].row_numbers[s];
+    if (tile->resident) continue;
     bytes += apl_up(apl_times(apl_times(tile->rows, tile->depth), stages * tile->bytes), 16) * 16;
     if (tile->mn != APL_NO_MN_DIM) ++tables[tile->mn];
   }
@@ -253,26 +260,34 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     kFewCopies = 16,
     kCopies = 2,
     kRows = 3,
+    kOneProduct = 28,
+    kThreeProducts = 32,
     kEpilogue = 8,
-    kEpilogueArray = 14
+    kEpilogueArray = 14,
+    kCondition = 6
   };
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
-    const int64_t each =
-        shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
+    int64_t each = shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
+    if (shape->has_mainloop && tile->resident)
+      each = (tile->along[0] ? shape->mn_dims[0].each : 1) * (tile->along[1] ? shape->mn_dims[1].each : 1);
+    spread = apl_most(spread, (int64_t)kCondition * c->operands[o].conditions);
     fragments += shape->matrix ? 0 : each * apl_up(tile->bytes, 4);
     // Of tf32 the parts of both halves of eight steps: all of M's rows, four of N's.
     if (shape->tf32) fragments += tile->mn == 0 ? (shape->tf32 == 3 ? each : 0) : (shape->tf32 == 3 ? 16 : 8) - each;
     // Copies are unrolled, and many of them keep many addresses; more so where a thread changes rows between them.
-    const int64_t copies = shape->has_mainloop ? tile->rows * tile->depth / shape->threads : 0;
+    const int64_t copies = shape->has_mainloop && !tile->resident ? tile->rows * tile->depth / shape->threads : 0;
     const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
     if (!shape->matrix)
       spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
+  // One product of tf32 with 128 accumulators takes 233 registers, three with 64 take 195, and with 128 spill some
+  // bytes.
+  if (shape->tf32) fragments += shape->tf32 == 3 ? kThreeProducts : kOneProduct;
   // What the epilogue reads is loaded ahead, with an address for each row.
-  const int64_t after =
-      shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + kEpilogueArray * c->epilogue_arrays : 0;
+  const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
+  const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
   shape->needed_registers = accumulators + fragments + after +
                             (shape->has_mainloop ? kOtherRegisters + accumulators / 8 + spread : kOtherRegisters / 2);
   shape->thread_registers = apl_most(shape->needed_registers, shape->has_mainloop ? kFewest : 0);

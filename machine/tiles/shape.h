@@ -14,6 +14,8 @@ struct apl_tile_shape {
   int64_t registers;    // rows of one thread, in a general kernel
   int32_t bytes;        // an element
   int32_t mn;           // 0 slow, 1 fast, or none
+  int32_t resident;     // no step changes it: in the mainloop it is in registers,
+  int32_t along[2];     // of M's rows, of N's, or of both
   enum apl_tile_copy copy;
 };
 
@@ -52,6 +54,12 @@ static inline int apl_is_free(const struct apl_contraction* c, int d) {
 // 0 for M, 1 for N, -1 for others.
 static inline int apl_mn_of(const struct apl_contraction* c, int d) {
   return c->dims[d].kind == APL_DIM_M ? 0 : c->dims[d].kind == APL_DIM_N ? 1 : -1;
+}
+// Whether no step of the reduction changes the operand.
+static inline int apl_is_resident(const struct apl_contraction* c, int o) {
+  for (int d = c->space_rank; d < c->dim_count; ++d)
+    if (c->operands[o].strides[d] != 0) return 0;
+  return 1;
 }
 // Whether products are those of matrix units with tiles of their own, which are of 16 or of 8 bits.
 APL_PLAN_API int apl_has_matrix_tiles(const struct apl_contraction* c);

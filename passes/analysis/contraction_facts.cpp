@@ -28,6 +28,17 @@ std::string operand_layout_text(const Contraction& contraction, const Contractio
   std::string text = fmt::format("<{}>", fmt::join(axes, ", "));
   if (!operand.offset.is_zero()) text += fmt::format(" from {}", print(operand.offset, function));
   if (!operand.exact) text += " partial order";
+  for (const ContractionGather& gather : operand.gathers) {
+    std::vector<std::string> along;
+    for (std::size_t d = 0; d < contraction.dims.size(); ++d)
+      if (!gather.at.strides[d].is_zero()) along.push_back(contraction.dims[d].name);
+    text += fmt::format(" at {} times {}[{}]", print(gather.stride, function), function.values.name(gather.base),
+                        fmt::join(along, ", "));
+  }
+  if (!operand.conditions.empty())
+    text += fmt::format(" under {} condition{}, else {}", operand.conditions.size(),
+                        operand.conditions.size() == 1 ? "" : "s", operand.otherwise.to_text());
+  if (contraction.is_resident(operand)) text += " in registers";
   return text;
 }
 
@@ -42,7 +53,9 @@ Adjacency adjacency(const Contraction& contraction, std::size_t outer, std::size
   Adjacency result{.alike = a.dim_class == b.dim_class, .apart = nullptr};
   for (const auto* operands : {&contraction.operands, &contraction.uniform})
     for (const ContractionOperand& operand : *operands)
-      if (result.apart == nullptr && operand.strides[outer] != operand.strides[inner] * b.size) result.apart = &operand;
+      for_each_affine(operand, [&](const Poly&, const std::vector<Poly>& strides) {
+        if (result.apart == nullptr && strides[outer] != strides[inner] * b.size) result.apart = &operand;
+      });
   return result;
 }
 
@@ -55,7 +68,10 @@ std::vector<std::string> unmerged_dims(const Contraction& contraction, const Fun
     const std::string &outer = contraction.dims[d - 1].name, &inner = contraction.dims[d].name;
     const std::string& name = function.values.name(apart->base);
     std::string why;
-    if (apart->varies(d - 1) != apart->varies(d)) {
+    const bool is_alike = apart->strides[d - 1] == apart->strides[d] * contraction.dims[d].size;
+    if (is_alike) {
+      why = fmt::format("where {} is read steps otherwise", name);
+    } else if (apart->varies(d - 1) != apart->varies(d)) {
       why = fmt::format("{} varies along {} alone", name, apart->varies(d) ? inner : outer);
     } else {
       why = fmt::format("in {} {} steps by {}, not by {}", name, outer, print(apart->strides[d - 1], function),
@@ -133,7 +149,9 @@ RemarkFacts firing_facts(const Contraction& contraction, const ValueTable& value
     std::vector<std::size_t> missed;
     for (std::size_t d : free)
       if (!operand.varies(d)) missed.push_back(d);
-    if (!operand.index)
+    if (!operand.index && contraction.is_resident(operand))
+      missing.push_back(fmt::format("{} is the same for all steps", values.name(operand.base)));
+    else if (!operand.index)
       missing.push_back(fmt::format("{} misses {}", values.name(operand.base), dim_names(contraction, missed, ", ")));
   }
   say("reuse", refuse_operand_without_reuse(contraction, values), fmt::format("{}", fmt::join(missing, "; ")));

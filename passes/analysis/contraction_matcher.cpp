@@ -221,7 +221,9 @@ class Matcher {
     for (const Stm& stm : kernel_.body->stms) {
       if (&stm == &redomap || (after_.contains(&stm) && !before_.contains(&stm))) continue;
       const Location location = stm.location ? stm.location : contraction_.location;
-      if (relies_on_check(stm) || can_fail(stm.op, values_))
+      // Reads under a condition are seen to with the operands.
+      const bool is_conditional = get_if<If>(stm) != nullptr && before_.contains(&stm);
+      if (relies_on_check(stm) || (!is_conditional && can_fail(stm.op, values_)))
         return unmatched("checked-read", location,
                          get_if<Assert>(stm) ? "the kernel makes a check"
                                              : "`" + values_.name(stm.pattern.front()) + "` is checked in the kernel",
@@ -321,6 +323,21 @@ std::optional<Match> refuse_kept_loop(const SegOp& kernel, const ValueTable& val
   return refused;
 }
 
+// Results of reductions of the kernel's body that one of them needs.
+std::string inner_reductions(const SegOp& kernel, const Stream& last, const ValueTable& values) {
+  std::set<Value> needed = free_values(last.stm->op, values);
+  std::string names;
+  for (std::size_t k = kernel.body->stms.size(); k-- > 0;) {
+    const Stm& stm = kernel.body->stms[k];
+    const bool wanted = std::ranges::any_of(stm.pattern, [&](Value v) { return needed.contains(v); });
+    if (!wanted || &stm == last.stm) continue;
+    if (const Screma* screma = get_if<Screma>(stm); screma && !screma->reduces.empty())
+      names = "`" + values.name(stm.pattern.front()) + "`" + (names.empty() ? "" : ", ") + names;
+    needed.merge(free_values(stm.op, values));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, ValueTable& values) {
@@ -338,6 +355,16 @@ std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, V
   if (redomaps == 0) {
     auto hidden = refuse_hidden_reduction(*kernel);
     return hidden ? hidden : refuse_kept_loop(*kernel, values);
+  }
+  if (redomaps > 1) {
+    const std::string inner = inner_reductions(*kernel, stream, values);
+    if (!inner.empty())
+      return unmatched(
+          "several-redomaps", stream.stm->location ? stream.stm->location : stm.location,
+          "the reduction of `" + values.name(stream.stm->pattern.front()) +
+              "` needs the results of others for its elements: " + inner,
+          "make those before the nest, `let M = map (\\a -> ..) A`, and take an element of them in it, `map2 "
+          "(\\a m -> ..) A M`: the reduction alone is tiled");
   }
   if (redomaps > 1)
     return unmatched("several-redomaps", stm.location, "the kernel streams several redomaps",

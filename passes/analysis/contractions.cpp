@@ -31,6 +31,22 @@ std::string array_name(const ContractionOperand& operand, const ValueTable& valu
   return quoted(values.name(operand.base));
 }
 
+// What is used again of an operand although it varies along all dims: windows of neighbouring results overlap, where a
+// step of the reduction goes as far in the array as one of the space. Nothing if they do not.
+std::string overlap_text(const Contraction& contraction, const ContractionOperand& operand, const ValueTable& values) {
+  std::string along;
+  for (std::size_t d = 0; d < contraction.space_rank; ++d) {
+    bool meets = false;
+    for (std::size_t e = contraction.space_rank; e < contraction.dims.size(); ++e)
+      meets = meets || (operand.varies(e) && operand.strides[e] == operand.strides[d]);
+    if (meets) along += (along.empty() ? "" : ", ") + quoted(contraction.dims[d].name);
+  }
+  if (along.empty()) return {};
+  return "windows of " + array_name(operand, values) + " overlap along " + along +
+         ": neighbouring results share elements, which caches keep; but there is no parallel dim along which a whole "
+         "tile would be used again";
+}
+
 }  // namespace
 
 std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction, const ValueTable& values) {
@@ -45,7 +61,21 @@ std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction, 
                    "no operand varies along any parallel dim: all threads compute the same",
                    "reduce once, outside of the map nest");
   // Arrays that vary along no parallel dim are in all threads anyway.
-  std::string operands, first;
+  const auto streams = [&](const ContractionOperand& operand) {
+    return !operand.index && !contraction.is_resident(operand);
+  };
+  std::string streamed, operands, first;
+  bool all_threads = true;
+  for (const ContractionOperand& operand : contraction.operands) {
+    if (!streams(operand)) continue;
+    streamed += (streamed.empty() ? "" : ", ") + array_name(operand, values);
+    for (std::size_t d = 0; d < contraction.space_rank; ++d) all_threads = all_threads && !operand.varies(d);
+  }
+  if (all_threads && !streamed.empty())
+    return refusal("no-free-dim", contraction.location,
+                   "what the reduction goes over (" + streamed +
+                       ") varies along no parallel dim: all threads read the same elements at a time, which the cache "
+                       "gives to all of them at once");
   for (const ContractionOperand& operand : contraction.operands) {
     bool counts = false;
     for (std::size_t d = 0; d < contraction.space_rank; ++d) counts = counts || operand.varies(d);
@@ -53,6 +83,11 @@ std::optional<Refusal> refuse_without_free_dims(const Contraction& contraction, 
     operands += (operands.empty() ? "" : ", ") + array_name(operand, values);
     if (first.empty()) first = array_name(operand, values);
   }
+  for (const ContractionOperand& operand : contraction.operands)
+    if (const std::string overlap = overlap_text(contraction, operand, values); streams(operand) && !overlap.empty())
+      return refusal("no-free-dim", contraction.location, overlap,
+                     "map over one more dim, along which " + array_name(operand, values) +
+                         " does not vary: several sets of weights at once");
   return refusal("no-free-dim", contraction.location,
                  "what varies along a parallel dim (" + operands + ") varies along all of " + varying +
                      ": each element is used once",
@@ -69,9 +104,13 @@ std::optional<Refusal> refuse_operand_without_reuse(const Contraction& contracti
                    "there is no free dim, along which elements are used again",
                    "map over one more dim, along which an operand does not vary: several right-hand sides at once");
   for (const ContractionOperand& operand : contraction.operands) {
-    bool misses = operand.index;
+    bool misses = operand.index || contraction.is_resident(operand);
     for (std::size_t d = 0; d < contraction.space_rank; ++d)
       misses = misses || (contraction.dims[d].dim_class == DimClass::free && !operand.varies(d));
+    if (const std::string overlap = misses ? "" : overlap_text(contraction, operand, values); !overlap.empty())
+      return refusal("operand-variant-to-all", contraction.location, overlap,
+                     "map over one more dim, along which " + array_name(operand, values) +
+                         " does not vary: several sets of weights at once");
     if (!misses)
       return refusal("operand-variant-to-all", contraction.location,
                      "operand " + array_name(operand, values) + " varies along every free dim (" + free +
@@ -174,6 +213,17 @@ std::vector<Match> find_contractions(const Function& function, ValueTable& value
     if (auto match = match_contraction(stm, layouts, values)) matches.push_back(std::move(*match));
   });
   return matches;
+}
+
+bool ContractionOperand::varies(std::size_t dim) const {
+  return !strides[dim].is_zero() ||
+         std::ranges::any_of(gathers, [&](const ContractionGather& g) { return !g.at.strides[dim].is_zero(); });
+}
+
+bool Contraction::is_resident(const ContractionOperand& operand) const {
+  for (std::size_t d = space_rank; d < dims.size(); ++d)
+    if (operand.varies(d)) return false;
+  return true;
 }
 
 std::optional<std::size_t> Contraction::dim_of(Value index) const {

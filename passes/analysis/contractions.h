@@ -15,7 +15,8 @@
 
 namespace apl {
 
-// batch: all operands vary; free: some, not all; invariant: none; contracted: a reduction dim.
+// batch: all streamed operands vary; free: some operand, not all of these; invariant: none; contracted: a reduction
+// dim.
 enum class DimClass : std::uint8_t { batch, free, invariant, contracted };
 std::string_view to_text(DimClass dim_class);
 
@@ -26,18 +27,47 @@ struct ContractionDim {
   std::string name;  // of the source dim, unique in the contraction: "a", "a_2"
 };
 
+// offset + sum of strides[d] * dims[d].index
+struct ContractionAffine {
+  Poly offset;
+  std::vector<Poly> strides;  // one a dim
+};
+// The operand is read where 0 <= at, and at < bound if there is one.
+struct ContractionCondition {
+  ContractionAffine at;
+  std::optional<Poly> bound;
+};
+// stride * element `at` of the row-major elements of `base`, an array of integers
+struct ContractionGather {
+  Value base;
+  ContractionAffine at;
+  Poly stride;
+};
+
 // One array that the map function reads: element `access` of the row-major elements of `base`, where access is
-// affine in the dims: offset + sum of strides[d] * dims[d].index.
+// affine in the dims, offset + sum of strides[d] * dims[d].index, and in elements of arrays of indices.
 struct ContractionOperand {
   Value base;
   Value element;  // what stands for the element in Contraction::map
   Poly offset;
-  std::vector<Poly> strides;  // one a dim; zero: the operand does not vary along it
-  std::vector<int> axes;      // the dims along which it varies, outermost in memory first
-  bool exact = false;         // the axes are the dims of a dense array in this order
-  bool index = false;         // the elements are the indices of its one dim; `base` is a name for an iota not yet made
-  bool varies(std::size_t dim) const { return !strides[dim].is_zero(); }
+  std::vector<Poly> strides;  // one a dim
+  std::vector<ContractionGather> gathers{};
+  std::vector<ContractionCondition> conditions{};  // along dims along which it varies
+  Scalar otherwise{};                              // the element where one of them fails
+  std::vector<int> axes{};                         // the dims along which it varies, outermost in memory first
+  bool exact = false;                              // the axes are the dims of a dense array in this order
+  bool index = false;  // the elements are the indices of its one dim; `base` is a name for an iota not yet made
+
+  bool varies(std::size_t dim) const;
+  bool is_plain() const { return conditions.empty() && gathers.empty(); }
 };
+// Calls f(offset, strides) of all that is affine in the dims.
+template <class Operand, class F>
+void for_each_affine(Operand& operand, F&& f) {
+  f(operand.offset, operand.strides);
+  for (auto& gather : operand.gathers) f(gather.at.offset, gather.at.strides);
+  for (auto& condition : operand.conditions) f(condition.at.offset, condition.at.strides);
+}
 
 struct Contraction {
   Location location;
@@ -56,6 +86,8 @@ struct Contraction {
   std::vector<Value> certificates;  // checks outside of the kernel that it relies on
 
   std::optional<std::size_t> dim_of(Value index) const;
+  // Whether no dim of the reduction changes the operand: it is read once, and stays in registers.
+  bool is_resident(const ContractionOperand& operand) const;
   // "aq,qb->ab"; arrays with the same dims are one operand (the two of a complex number).
   std::string einsum(const Function& function) const;
 };

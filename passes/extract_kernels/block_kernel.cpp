@@ -61,6 +61,7 @@ std::optional<std::string> unfit_for_tiles(const Contraction& contraction, bool 
   if (!contraction.uniform.empty()) return "they read what is the same for all queries and keys";
   for (const ContractionOperand& operand : contraction.operands) {
     if (operand.index) return "they use an index";
+    if (!operand.is_plain()) return "an operand is read under a condition, or where an array of indices says";
     if (operand.varies(query) == operand.varies(other) || !operand.varies(other + 1))
       return "an operand goes along both of their dims, or none";
     if (exact && !operand.exact) return "a branch may keep an operand from being read outside of its array";

@@ -4,6 +4,7 @@
 //   assert(c, ...), c from outside              c
 //   assert(f(Y[k, j]), ...) for i, j, k         all of f(Y[k, j]): a reduction over the dims that the check depends on,
 //                                               if others are missing, so that it costs less than the nest
+//   checked A[Y[i], k] for i, j, k              all of 0 <= Y[i] and Y[i] < size of the dim, likewise
 //
 // Checks in branches and loops stay: they may not be reached.
 #include "passes/extract_kernels/checks.h"
@@ -52,7 +53,7 @@ class Unchecker {
   std::optional<Unchecked> run() {
     Stm unchecked = map_;
     unchecked.op = level(std::get<Screma>(map_.op));
-    const bool any = !bounds_.empty() || !conditions_.empty() || !gone_.empty();
+    const bool any = !bounds_.empty() || !conditions_.empty() || !gone_.empty() || !data_checks_.empty();
     if (!any || !contracts(unchecked) || contracts(map_)) return std::nullopt;
     Builder host(values_);
     host.set_location(map_.location);
@@ -87,7 +88,8 @@ class Unchecker {
     std::vector<Stm> stms;
     for (const Stm& stm : op.map.body->stms) {
       Stm kept = stm;
-      if (Index* index = std::get_if<Index>(&kept.op); index != nullptr && index->checked && ask_bounds(*index))
+      if (Index* index = std::get_if<Index>(&kept.op);
+          index != nullptr && index->checked && ask_bounds(*index, has_inner_loops(*op.map.body)))
         index->checked = false;
       if (const Assert* check = get_if<Assert>(stm); check != nullptr && ask(*check)) {
         gone_.insert(stm.pattern.begin(), stm.pattern.end());
@@ -117,16 +119,23 @@ class Unchecker {
 
   // ---- indices
 
-  // What must not be negative so that an index is in bounds everywhere; false: that cannot be said outside.
-  bool ask_bounds(const Index& index) {
+  static bool has_inner_loops(const Body& body) {
+    return std::ranges::any_of(body.stms, [](const Stm& stm) { return get_if<Screma>(stm) != nullptr; });
+  }
+
+  // What must not be negative so that an index is in bounds everywhere; false: that cannot be said outside. Of what is
+  // read from arrays it is asked for all indices that it depends on, of which a nest inside has more.
+  bool ask_bounds(const Index& index, bool has_inner) {
     SizeFacts facts;
     for (const CheckedDim& dim : dims_) know_index(facts, dim.index, dim.width);
     const std::vector<Poly>& shape = values_.type(index.array).shape;
-    std::vector<Poly> asked;
+    std::vector<Poly> asked, of_data;
     const auto ask_least = [&](const Poly& p) {
       if (prove_non_negative(p, facts) == Proof::yes) return true;
       const std::optional<Poly> least = least_of(p);
-      if (!least || prove_non_negative(*least) == Proof::no) return false;
+      if (!least) of_data.push_back(p);
+      if (!least) return true;
+      if (prove_non_negative(*least) == Proof::no) return false;
       asked.push_back(*least);
       return true;
     };
@@ -137,6 +146,7 @@ class Unchecker {
       const Poly last = dim.start + dim.stride * (*dim.count - 1);
       if (!ask_least(last) || !ask_least(shape[k] - last - 1) || !ask_least(*dim.count - 1)) return false;
     }
+    if (!of_data.empty() && !ask_of_data(of_data, has_inner)) return false;
     for (Poly& p : asked)
       if (std::find(bounds_.begin(), bounds_.end(), p) == bounds_.end()) bounds_.push_back(std::move(p));
     return true;
@@ -158,6 +168,52 @@ class Unchecker {
     return least + rest;
   }
 
+  // Whether all of them are not negative, for all indices.
+  bool ask_of_data(const std::vector<Poly>& non_negative, bool has_inner) {
+    std::set<Value> roots;
+    for (const Poly& p : non_negative)
+      p.for_each_symbol([&](Value v) {
+        if (bound_.contains(v)) roots.insert(v);
+      });
+    auto path = path_to(roots);
+    if (!path || (path->dims.size() == dims_.size() && !has_inner)) return false;
+    Builder builder(values_);
+    builder.set_location(map_.location);
+    std::optional<Operand> all;
+    for (const Poly& p : non_negative) {
+      const Operand holds = builder.compare(CompareOp::le, i64_constant(0), builder.size(p, "slack"));
+      all = all ? Operand(builder.binary(BinaryOp::conj, *all, holds, "inside")) : holds;
+    }
+    for (Stm& made : builder.take()) path->needed.push_back(std::move(made));
+    data_checks_.push_back(all_of(all->value(), path->needed, path->dims));
+    return true;
+  }
+
+  // The statements that values are made by, none of which can fail, and the dims that they depend on.
+  struct Path {
+    std::vector<Stm> needed;
+    std::vector<CheckedDim> dims;
+  };
+  std::optional<Path> path_to(std::set<Value> roots) const {
+    Path path;
+    for (std::size_t k = path_.size(); k-- > 0;) {
+      const Stm& stm = path_[k];
+      if (std::none_of(stm.pattern.begin(), stm.pattern.end(), [&](Value v) { return roots.contains(v); })) continue;
+      if (can_fail(stm.op, values_) || std::holds_alternative<Screma>(stm.op) || std::holds_alternative<Loop>(stm.op))
+        return std::nullopt;
+      roots.merge(free_values(stm.op, values_));
+      // What relies on another check could not be done before that one.
+      if (std::ranges::any_of(stm.certificates, [&](Value v) { return bound_.contains(v); })) return std::nullopt;
+      path.needed.insert(path.needed.begin(), stm);
+    }
+    for (const CheckedDim& dim : dims_) {
+      if (roots.contains(dim.index)) path.dims.push_back(dim);
+      if (!is_outside(dim.width)) return std::nullopt;
+    }
+    if (path.dims.empty()) return std::nullopt;
+    return path;
+  }
+
   // ---- asserts
 
   bool ask(const Assert& check) {
@@ -168,25 +224,9 @@ class Unchecker {
         conditions_.push_back(check.condition);
       return true;
     }
-    std::set<Value> roots{condition};
-    std::vector<Stm> needed;
-    for (std::size_t k = path_.size(); k-- > 0;) {
-      const Stm& stm = path_[k];
-      if (std::none_of(stm.pattern.begin(), stm.pattern.end(), [&](Value v) { return roots.contains(v); })) continue;
-      if (can_fail(stm.op, values_) || std::holds_alternative<Screma>(stm.op) || std::holds_alternative<Loop>(stm.op))
-        return false;
-      roots.merge(free_values(stm.op, values_));
-      // What relies on another check could not be done before that one.
-      if (std::ranges::any_of(stm.certificates, [&](Value v) { return bound_.contains(v); })) return false;
-      needed.insert(needed.begin(), stm);
-    }
-    std::vector<CheckedDim> dims;
-    for (const CheckedDim& dim : dims_) {
-      if (roots.contains(dim.index)) dims.push_back(dim);
-      if (!is_outside(dim.width)) return false;
-    }
-    if (dims.empty() || dims.size() == dims_.size()) return false;
-    data_checks_.push_back(all_of(condition, needed, dims));
+    const auto path = path_to({condition});
+    if (!path || path->dims.size() == dims_.size()) return false;
+    data_checks_.push_back(all_of(condition, path->needed, path->dims));
     return true;
   }
 

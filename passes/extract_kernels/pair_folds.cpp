@@ -27,9 +27,9 @@ namespace apl {
 namespace {
 
 // Default numbers: 8 x 32 threads with 8 queries each, and 4 keys; of a contraction 16 steps at once.
-constexpr std::int64_t kQueryThreads = 8, kKeyThreads = 32, kQueries = 8, kKeys = 4, kDepth = 16;
+constexpr std::int64_t kQueryThreads = 8, kKeyThreads = 32, kFoldQueries = 8, kFoldKeys = 4, kDepth = 16;
 // Blocks from which on it pays: with fewer, threads that share the keys of a query keep more of a GPU busy.
-constexpr std::int64_t kLeastBlocks = 64;
+constexpr std::int64_t kLeastFoldBlocks = 64;
 
 struct PairFold {
   Location location;
@@ -82,7 +82,7 @@ std::optional<PairFold> match_fold(const Stm& flat, ValueTable& values) {
   if (reduction == nullptr) return std::nullopt;
   const Screma& screma = std::get<Screma>(reduction->op);
   fold.keys = screma.widths[0];
-  if (fold.keys.constant().value_or(kKeyThreads * kKeys) < kKeyThreads * kKeys) return std::nullopt;
+  if (fold.keys.constant().value_or(kKeyThreads * kFoldKeys) < kKeyThreads * kFoldKeys) return std::nullopt;
   bool known = true;
   fold.keys.for_each_symbol([&](Value v) { known = known && !bound.contains(v); });
   for (const Operand& result : body.results) known = known && values.type(result).is_scalar();
@@ -149,8 +149,8 @@ class FoldKernel : BlockKernel {
     };
     threads_ = number("T_k", SizeClass::tile_size, kKeyThreads);
     query_threads_ = number("T_q", SizeClass::tile_size, kQueryThreads);
-    queries_ = number("R_q", SizeClass::reg_tile_size, kQueries);
-    keys_ = number("R_k", SizeClass::reg_tile_size, kKeys);
+    queries_ = number("R_q", SizeClass::reg_tile_size, kFoldQueries);
+    keys_ = number("R_k", SizeClass::reg_tile_size, kFoldKeys);
     if (contraction_ != nullptr) depth_ = number("T_d", SizeClass::tile_size, kDepth);
     sort_code();
     SegOp kernel{.level = SegLevel::block};
@@ -527,7 +527,7 @@ std::optional<TiledFold> tile_fold(const Stm& flat, const HostViews& views, cons
   Builder host(values);
   host.set_location(flat.location);
   FoldKernel kernel(flat, *fold, contraction ? &*contraction : nullptr, values);
-  const Value from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kLeastBlocks});
+  const Value from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kLeastFoldBlocks});
   Stm made = kernel.run(prefix, host);
   const Value many = host.compare(CompareOp::le, from, host.size(kernel.blocks(), "blocks"), "many");
   const Value long_enough =

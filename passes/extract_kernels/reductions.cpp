@@ -1,21 +1,20 @@
-// A reduction in two kernels: teams of threads (ir/team.h) fold a chunk of neighbouring elements each, and one team
-// folds what those gave. Where there is one chunk, one kernel:
+// A reduction on a GPU is one kernel: a team of threads (ir/team.h), or several blocks of them, fold it:
 //
 //   let {r} = redomap(i < n, {xs}, f, op, ne)
 // =>
-//   let {r} = if chunks == 1 {
-//     segmap(thread) (c < 1) team(T) { redomap(k < n, {}, \{} -> f(xs[k]), op, ne) }
-//   } else {
-//     let {parts} = segmap(thread) (c < chunks) team(T) { redomap(k < own, {}, \{} -> f(xs[c * per + k]), op, ne) }
-//     segmap(thread) (c < 1) team(T') { redomap(k < chunks, {}, \{} -> parts[k], op, ne) }
-//   }
+//   let {rs} = segmap(thread) (c < 1) team(T) blocks(B) { redomap(i < n, {xs}, f, op, ne) }
+//   let {r} = rs[0]
 //
-// Chunks and teams are numbers of the host, computed from the sizes (team_of). For a CPU, and where a team cannot share
-// the reduction, threads fold a chunk each, fewer threads fold what those gave, and one thread folds the rest.
+// So is a scan at the top, if blocks can tell each other what its operators give. Teams and blocks are numbers of the
+// host, computed from the sizes (team_of, blocks_of). For a CPU, and where a team cannot share it, threads fold a chunk
+// each, fewer threads fold what those gave, and one thread folds the rest:
 //
-// A scan goes on from there: one team scans the partial results, and teams scan a chunk each, starting with what the
-// chunks before them gave. Where a team cannot share it, threads do, and partial results are scanned in the same
-// manner:
+//   let {parts} = segmap(thread) (c < chunks) { redomap(k < own, {}, \{} -> f(xs[c * per + k]), op, ne) }
+//   ...
+//
+// Other scans go on from there. On GPUs teams fold the chunks, one team scans the partial results, and teams scan a
+// chunk each, starting with what the chunks before them gave. Where a team cannot share it, threads do, and partial
+// results are scanned in the same manner:
 //
 //   let {ends} = the scan of parts
 //   let {rows} = segmap(thread) (c < chunks) { scan(k < per, {}, \{} -> f(xs[c * per + k]), op,
@@ -58,6 +57,8 @@ constexpr std::int64_t kElementsOfThread = 8, kPartsOfThread = 2;
 constexpr std::int64_t kThreadsOfRow = 32;
 // The same of scans: one warp scans the chunks' partial results.
 constexpr std::int64_t kThreadsOfScan = std::int64_t{1} << 17, kElementsOfScan = 32;
+// Blocks that a scan at the top has before tiles grow.
+constexpr std::int64_t kBlocksOfScan = 256;
 // A team folds the partial results of a column, which lie apart.
 constexpr std::int64_t kMostPartsOfColumn = 8192;
 
@@ -90,10 +91,11 @@ Operands neutral_elements(const Screma& screma, const Substitution& here) {
 using Fill = std::function<Operands(Builder& thread, const Substitution& here)>;
 std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> own, bool by_columns,
                                const std::vector<std::string>& names, Builder& host, const Fill& fill,
-                               const std::optional<Poly>& team = {}) {
+                               const std::optional<Poly>& team = {}, const std::optional<Poly>& blocks = {}) {
   ValueTable& values = host.values();
   SegOp kernel{.level = SegLevel::thread};
   kernel.team = team;
+  kernel.blocks = blocks;
   Substitution here;
   for (std::size_t k = 0; k < segments.widths.size(); ++k) {
     const Value index = values.add(Type::scalar(ScalarType::i64), values.name(segments.indices[k]));
@@ -219,6 +221,27 @@ std::vector<Value> in_one_thread(const Work& work, const std::vector<std::string
     const std::vector<Value> results = thread.let_many(names, own);
     return Operands(results.begin(), results.end());
   });
+}
+
+// The whole operation of each segment in a kernel, whose results have a dim of one element behind the segments'.
+std::vector<Value> in_blocks(const Work& work, const Poly& team, const Poly& blocks,
+                             const std::vector<std::string>& names, Builder& host) {
+  ValueTable& values = host.values();
+  const Value c = values.add(Type::scalar(ScalarType::i64), "c");
+  const auto thread_body = [&](Builder& thread, const Substitution& here) {
+    Op own = substitute(Op(work.screma), here, values);
+    Screma& screma = std::get<Screma>(own);
+    if (screma.widths.size() != 1) {
+      const Value k = values.add(Type::scalar(ScalarType::i64), "k");
+      const Screma of_dims = screma;
+      screma = {.widths = {product(of_dims.widths)}, .indices = {k}};
+      screma.reduces = of_dims.reduces;
+      screma.map.body = thread.body([&](Builder& step) { return element_at(of_dims, k, {}, step); });
+    }
+    const std::vector<Value> results = thread.let_many(names, std::move(own));
+    return Operands(results.begin(), results.end());
+  };
+  return kernel_over(work.segments, SegDim{c, 1}, false, names, host, thread_body, team, blocks);
 }
 
 // How many chunks a segment has: never more than elements, but one if there is none: its partial result is the neutral
@@ -366,18 +389,39 @@ Poly chunks_in_teams(const Work& work, const Chunks& chunks, std::optional<Poly>
   return host.size(poly_max(1, wanted), "chunks");
 }
 
-// A reduction in teams: one chunk a segment, or several and a second kernel that folds what those give.
-std::vector<Value> fold_in_teams(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
-                                 Builder& host) {
+// How many blocks share a reduction in each segment: as many as there are threads left, each of which has its elements.
+Poly blocks_of(const Poly& elements, const Poly& segments, const Poly& threads, const std::string& parameter,
+               Builder& host) {
+  const Poly least = host.let("blocks", GetSize{parameter, SizeClass::grid_size, 1});
+  const Poly wanted = poly_min(floor_div(threads, poly_max(1, segments) * kMostTeam),
+                               floor_div(elements, kElementsOfThread * kMostTeam));
+  return host.size(poly_max(1, poly_max(wanted, poly_min(least, elements))), "blocks");
+}
+
+// A reduction in each segment, by a team or by several blocks.
+std::vector<Value> fold_in_blocks(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
+                                  Builder& host) {
   const Poly segments = product(work.segments.widths), elements = product(work.screma.widths);
   const Poly threads = host.let("threads", GetSize{chunks.parameter, SizeClass::grid_size, kThreadsOfReduction});
   const Poly most = host.let("team", GetSize{chunks.team, SizeClass::thread_block_size, kMostTeam});
-  std::optional<Poly> team;
-  if (!work.by_columns) team = team_of(elements, segments, threads, kElementsOfThread, most, host);
-  const Poly shared = team.value_or(1);
-  const Poly wanted =
-      poly_min(floor_div(threads, poly_max(1, segments * shared)), floor_div(elements, kElementsOfThread * shared));
-  const Poly many = host.size(poly_max(1, work.by_columns ? poly_min(kMostPartsOfColumn, wanted) : wanted), "chunks");
+  const Poly team = team_of(elements, segments, threads, kElementsOfThread, most, host);
+  const Poly blocks = blocks_of(elements, segments, threads, chunks.blocks, host);
+  std::vector<Value> results;
+  for (const Value each : in_blocks(work, team, blocks, names, host))
+    results.push_back(work.segments.widths.empty()
+                          ? host.let(host.values().name(each), Index{each, {DimIndex::fix(0)}})
+                          : host.let(host.values().name(each), Reshape{each, work.segments.widths}));
+  return results;
+}
+
+// A reduction of columns: a thread for each of several chunks, and a second kernel that folds what those give.
+std::vector<Value> fold_by_columns(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
+                                   Builder& host) {
+  const Poly segments = product(work.segments.widths), elements = product(work.screma.widths);
+  const Poly threads = host.let("threads", GetSize{chunks.parameter, SizeClass::grid_size, kThreadsOfReduction});
+  const Poly most = host.let("team", GetSize{chunks.team, SizeClass::thread_block_size, kMostTeam});
+  const Poly wanted = poly_min(floor_div(threads, poly_max(1, segments)), floor_div(elements, kElementsOfThread));
+  const Poly many = host.size(poly_max(1, poly_min(kMostPartsOfColumn, wanted)), "chunks");
   const std::vector<Poly>& widths = work.segments.widths;
   // One chunk in each segment, folded by threads that lie as its elements do.
   const auto fold_whole = [&](const Work& whole, const std::optional<Poly>& threads_each, Builder& at) {
@@ -386,17 +430,41 @@ std::vector<Value> fold_in_teams(const Work& work, const Chunks& chunks, const s
     first.push_back(DimIndex::fix(0));
     Operands all;
     for (const Value part : fold_chunks(whole, 1, names, at, threads_each))
-      all.emplace_back(widths.empty() || whole.by_columns ? at.let(at.values().name(part), Index{part, first})
-                                                          : at.let(at.values().name(part), Reshape{part, widths}));
+      all.emplace_back(whole.by_columns ? at.let(at.values().name(part), Index{part, first})
+                                        : at.let(at.values().name(part), Reshape{part, widths}));
     return all;
   };
   const auto fold_parts = [&](Builder& at) {
-    Work parts = over_parts(work, fold_chunks(work, many, names, at, team), many, at.values());
+    Work parts = over_parts(work, fold_chunks(work, many, names, at), many, at.values());
     parts.by_columns = false;
     return fold_whole(parts, team_of(many, segments, threads, kPartsOfThread, most, at), at);
   };
   return if_one_chunk(
-      many, names, host, [&](Builder& at) { return fold_whole(work, team, at); }, fold_parts);
+      many, names, host, [&](Builder& at) { return fold_whole(work, {}, at); }, fold_parts);
+}
+
+// Whether several blocks can share the scan, as one kernel.
+bool can_look_back(const Work& work, ValueTable& values) {
+  return work.segments.widths.empty() && can_share(work, values) &&
+         look_back_words(work.screma, values) <= kMostLookBackWords;
+}
+
+// A scan at the top in one kernel, whose blocks have a tile each.
+std::vector<Value> scan_in_blocks(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
+                                  Builder& host) {
+  const Screma& screma = work.screma;
+  const Poly elements = product(screma.widths);
+  const Poly least = host.let("blocks", GetSize{chunks.blocks, SizeClass::grid_size, 1});
+  const Poly needed = ceil_div(elements, Poly(scan_tile(screma, host.values())));
+  const Poly free = poly_min(kBlocksOfScan, ceil_div(elements, Poly(kMostTeam * kNeighboursAtOnce)));
+  const Poly blocks = host.size(poly_max(1, poly_max(needed, poly_max(free, poly_min(least, elements)))), "blocks");
+  std::vector<Value> results;
+  for (const Value rows : in_blocks(work, Poly(kMostTeam), blocks, names, host)) {
+    const Value all = host.let(host.values().name(rows), Index{rows, {DimIndex::fix(0), DimIndex::slice(0, elements)}});
+    results.push_back(screma.widths.size() == 1 ? all
+                                                : host.let(host.values().name(rows), Reshape{all, screma.widths}));
+  }
+  return results;
 }
 
 }  // namespace
@@ -442,6 +510,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
   Builder host(values);
   host.set_location(stm.location);
   const bool shares = !chunks.team.empty() && can_share(work, values);
+  if (shares && can_look_back(work, values)) return bound_to(stm, scan_in_blocks(work, chunks, names, host), host);
   std::optional<Poly> team;
   const Poly many = shares ? chunks_in_teams(work, chunks, team, host) : many_chunks(work, chunks, host);
   const auto scan_parts = [&](Builder& at) {
@@ -480,7 +549,9 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
   Builder host(values);
   host.set_location(stm.location);
   if (!chunks.team.empty() && can_share(work, values))
-    return bound_to(stm, fold_in_teams(work, chunks, names, host), host);
+    return bound_to(
+        stm, work.by_columns ? fold_by_columns(work, chunks, names, host) : fold_in_blocks(work, chunks, names, host),
+        host);
   const Poly many = many_chunks(work, chunks, host);
   const std::vector<Value> parts = fold_chunks(work, many, names, host);
   const auto fold_rest = [&](Builder& at) {

@@ -23,6 +23,7 @@ struct Chunks {
   bool by_columns = false;   // of segments: neighbouring threads fold neighbouring segments, not chunks of one
   // Of a GPU: the name of the largest number of threads that share a chunk; empty: a thread has one for itself.
   std::string team = {};
+  std::string blocks = {};  // and of the least number of blocks that share a reduction, or a scan at the top
 };
 
 // A reduction beside scans or mapped rows becomes one of its own; anything else stays one statement. What their lambda

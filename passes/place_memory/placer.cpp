@@ -129,7 +129,11 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   if (const CopyTile* copy = get_if<CopyTile>(stm)) {
     bind_like(stm.pattern.front(), copy->target);
     CopyTile placed = *copy;
-    if (const auto dense = tiled_.find(copy->source); dense != tiled_.end()) placed.source = dense->second;
+    const auto densely = [&](Value& source) {
+      if (const auto dense = tiled_.find(source); dense != tiled_.end()) source = dense->second;
+    };
+    densely(placed.source);
+    for (TileGather& gather : placed.gathers) densely(gather.positions);
     Stm made = stm;
     made.op = std::move(placed);
     out.push_back(std::move(made));
@@ -239,11 +243,14 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
 void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
   for_each_stm(body, [&](const Stm& stm) {
     const CopyTile* copy = get_if<CopyTile>(stm);
-    if (copy == nullptr || tiled_.contains(copy->source)) return;
-    const MemoryBinding* lies = binding(copy->source);
-    if (lies == nullptr) return;
-    if (lies->layout.strides() != Lmad::row_major(result_.type(copy->source).shape).strides())
-      tiled_.emplace(copy->source, copied(copy->source, Level::host, out));
+    if (copy == nullptr) return;
+    std::vector<Value> sources{copy->source};
+    for (const TileGather& gather : copy->gathers) sources.push_back(gather.positions);
+    for (Value source : sources) {
+      const MemoryBinding* lies = tiled_.contains(source) ? nullptr : binding(source);
+      if (lies != nullptr && lies->layout.strides() != Lmad::row_major(result_.type(source).shape).strides())
+        tiled_.emplace(source, copied(source, Level::host, out));
+    }
   });
 }
 

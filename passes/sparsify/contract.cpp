@@ -100,6 +100,10 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
   };
   std::optional<Reason> reason;
   each_operand([&](const ContractionOperand& operand) {
+    if (!operand.is_plain() && !reason)
+      reason = Reason{"no-contraction",
+                      "`" + values.name(operand.base) + "` is read under a condition, or where an array says",
+                      {}};
     if (operand.base != base || reason) return;
     const auto here = role_of(operand, contraction, array);
     if (!here)

@@ -59,7 +59,8 @@ class KernelBuilder {
       if (first.dim_class == DimClass::batch || first.dim_class == DimClass::invariant)
         block_.uniform.insert_or_assign(first.index, Operand(block));
     }
-    const std::vector<Value> flat = flat_arrays(host);
+    std::vector<FlatOperand> flat;
+    for (const ContractionOperand& operand : contraction_.uniform) flat.push_back(flat_operand(operand, host));
     kernel.body = host.body([&](Builder& block) {
       read_uniform(block, flat);
       State state = declare(block);
@@ -106,7 +107,8 @@ class KernelBuilder {
     for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d)
       if (operand.varies(d)) axes.push_back(static_cast<int>(d - contraction_.space_rank + space_.size()));
     for (std::size_t x = 0; x < space_.size(); ++x)
-      if (operand.varies(axes_[x][0])) axes.push_back(static_cast<int>(x));
+      if (std::ranges::any_of(axes_[x], [&](std::size_t d) { return operand.varies(d); }))
+        axes.push_back(static_cast<int>(x));
     return axes;
   }
 
@@ -122,38 +124,22 @@ class KernelBuilder {
     return Lmad::row_major(shape);
   }
 
-  // The arrays of uniform elements as the positions that the elements are known by.
-  std::vector<Value> flat_arrays(Builder& host) const {
-    std::vector<Value> flat;
-    for (const ContractionOperand& operand : contraction_.uniform) {
-      const Type type = values_.type(operand.base);
-      flat.push_back(type.rank() == 1
-                         ? operand.base
-                         : host.let(values_.name(operand.base), Reshape{operand.base, {product(type.shape)}}));
-    }
-    return flat;
-  }
-
   // Uniform elements are read once a block; not where nothing is reduced, when they need not be there.
-  void read_uniform(Builder& block, const std::vector<Value>& flat) {
+  void read_uniform(Builder& block, const std::vector<FlatOperand>& flat) {
     for (std::size_t k = 0; k < flat.size(); ++k) {
       const ContractionOperand& operand = contraction_.uniform[k];
-      Poly position = operand.offset;
-      for (std::size_t d = 0; d < contraction_.space_rank; ++d)
-        if (operand.varies(d)) position += operand.strides[d] * Poly(contraction_.dims[d].index);
-      position = substitute(position, block_.uniform);
       const std::string name = values_.name(operand.element);
-      Poly steps = 1;
-      for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d)
-        steps *= contraction_.dims[d].size;
+      const Poly steps = all_steps();
+      const auto read_it = [&](Builder& body) {
+        return read_element(contraction_, operand, flat[k], block_.uniform, body);
+      };
       Value element;
       if (const auto known = steps.constant(); known && *known > 0) {
-        element = block.index(flat[k], {position}, name);
+        element = read_it(block);
       } else {
         const Value some = block.compare(CompareOp::lt, i64_constant(0), block.size(steps, "steps"), "reduces");
         If read{some, {}, {}};
-        read.then_body =
-            block.body([&](Builder& body) { return std::vector<Operand>{body.index(flat[k], {position}, name)}; });
+        read.then_body = block.body([&](Builder& body) { return std::vector<Operand>{read_it(body)}; });
         read.else_body = make_body({}, {Scalar::zero(values_.type(operand.element).element)});
         element = block.let_typed({name}, {values_.type(operand.element)}, std::move(read)).front();
       }
@@ -161,11 +147,26 @@ class KernelBuilder {
     }
   }
 
+  Poly all_steps() const {
+    Poly steps = 1;
+    for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d) steps *= contraction_.dims[d].size;
+    return steps;
+  }
+
+  // Tiles of what no step changes are copied here, for all steps.
   State declare(Builder& block) {
     State state;
-    for (const ContractionOperand& operand : contraction_.operands)
-      state.tiles.push_back(block.let(values_.name(operand.base) + "_s",
-                                      SharedArray{values_.type(operand.base).element, layout_of(operand)}));
+    resident_.assign(contraction_.operands.size(), Value{});
+    for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
+      const ContractionOperand& operand = contraction_.operands[k];
+      const Value tile = block.let(values_.name(operand.base) + "_s",
+                                   SharedArray{values_.type(operand.base).element, layout_of(operand)});
+      if (contraction_.is_resident(operand)) {
+        resident_[k] = copy(block, operand, {}, tile, padding_of(k));
+      } else {
+        state.tiles.push_back(tile);
+      }
+    }
     // Register tiles start as the neutral elements.
     SegOp init;
     init.level = SegLevel::inblock;
@@ -245,10 +246,9 @@ class KernelBuilder {
     State next;
     TileContract contract;
     for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
-      const Scalar pad = tiling_.padding.empty() ? Scalar::zero(values_.type(contraction_.operands[k].base).element)
-                                                 : tiling_.padding[k];
-      next.tiles.push_back(copy(body, contraction_.operands[k], step, state.tiles[k], pad));
-      contract.operands.push_back({next.tiles[k], tile_axes_of(contraction_.operands[k])});
+      const ContractionOperand& operand = contraction_.operands[k];
+      if (!resident_[k]) next.tiles.push_back(copy(body, operand, step, state.tiles[next.tiles.size()], padding_of(k)));
+      contract.operands.push_back({resident_[k] ? resident_[k] : next.tiles.back(), tile_axes_of(operand)});
     }
     for (const DimTiles& tiles : space_) contract.space.push_back({tiles.tile, tiles.reg});
     contract.depth = step.depth;
@@ -260,15 +260,40 @@ class KernelBuilder {
     return next;
   }
 
+  // What tile `k` has where nothing is read.
+  Scalar padding_of(std::size_t k) const {
+    const ContractionOperand& operand = contraction_.operands[k];
+    if (!operand.conditions.empty()) return operand.otherwise;
+    return tiling_.padding.empty() ? Scalar::zero(values_.type(operand.base).element) : tiling_.padding[k];
+  }
+
+  // Where the block and the step start; indices of flattened dims come with the guard.
+  Poly start_of(const Poly& offset, const std::vector<Poly>& strides, const Step& step) const {
+    Poly start = offset;
+    for (std::size_t x = 0; x < space_.size(); ++x)
+      if (axes_[x].size() == 1) start += starts_[x] * strides[axes_[x][0]];
+    for (std::size_t e = 0; e < step.start.size(); ++e) start += step.start[e] * strides[contraction_.space_rank + e];
+    return start;
+  }
+
+  TileAffine affine_of(const ContractionOperand& operand, const ContractionAffine& at, const Step& step) const {
+    TileAffine made{start_of(at.offset, at.strides, step), {}};
+    for (int axis : tile_axes_of(operand)) {
+      const auto x = static_cast<std::size_t>(axis);
+      std::vector<Poly>& strides = made.strides.emplace_back();
+      if (x >= space_.size()) {
+        strides.push_back(at.strides[x - space_.size() + contraction_.space_rank]);
+      } else {
+        for (std::size_t d : axes_[x]) strides.push_back(at.strides[d]);
+      }
+    }
+    return made;
+  }
+
   Value copy(Builder& body, const ContractionOperand& operand, const Step& step, Value target, const Scalar& pad) {
-    Poly offset = operand.offset;
     std::vector<LmadDim> window;
     CopyTile copy;
     const std::size_t rank = space_.size();
-    for (std::size_t x = 0; x < rank; ++x)
-      if (axes_[x].size() == 1) offset += starts_[x] * operand.strides[axes_[x][0]];
-    for (std::size_t e = 0; e < step.start.size(); ++e)
-      offset += step.start[e] * operand.strides[contraction_.space_rank + e];
     for (int axis : tile_axes_of(operand)) {
       const auto x = static_cast<std::size_t>(axis);
       if (x >= rank) {
@@ -289,7 +314,11 @@ class KernelBuilder {
     }
     copy.target = target;
     copy.source = operand.base;
-    copy.window = Lmad(std::move(offset), std::move(window));
+    copy.window = Lmad(start_of(operand.offset, operand.strides, step), std::move(window));
+    for (const ContractionCondition& condition : operand.conditions)
+      copy.where.push_back({affine_of(operand, condition.at, step), condition.bound});
+    for (const ContractionGather& gather : operand.gathers)
+      copy.gathers.push_back({gather.base, affine_of(operand, gather.at, step), gather.stride});
     copy.pad = pad;
     return body.let(values_.name(operand.base) + "_s", std::move(copy));
   }
@@ -322,7 +351,8 @@ class KernelBuilder {
   std::vector<DimTiles>& space_ = block_.space;
   std::vector<Poly>& sizes_ = block_.sizes;
   std::vector<Poly>& starts_ = block_.starts;
-  std::vector<Poly> extents_;  // T*R of a dim, depth of a reduction dim
+  std::vector<Poly> extents_;    // T*R of a dim, depth of a reduction dim
+  std::vector<Value> resident_;  // tiles of operands that no step changes; none: it has one in each step
 };
 
 }  // namespace

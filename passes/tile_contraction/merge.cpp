@@ -46,10 +46,13 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
   }
   for (auto* operands : {&merged.operands, &merged.uniform})
     for (ContractionOperand& operand : *operands) {
-      const std::vector<Poly> strides = std::move(operand.strides);
+      for_each_affine(operand, [&](const Poly&, std::vector<Poly>& strides) {
+        std::vector<Poly> of_all;
+        for (std::size_t d : innermost) of_all.push_back(strides[d]);
+        strides = std::move(of_all);
+      });
       const std::vector<int> axes = std::move(operand.axes);
-      operand.strides.clear(), operand.axes.clear();
-      for (std::size_t d : innermost) operand.strides.push_back(strides[d]);
+      operand.axes.clear();
       for (int axis : axes) {
         const int to = now[static_cast<std::size_t>(axis)];
         if (std::ranges::find(operand.axes, to) == operand.axes.end()) operand.axes.push_back(to);
@@ -58,18 +61,26 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
   return merged;
 }
 
+std::size_t innermost_reduction(const Contraction& contraction) {
+  // How many operands are contiguous along it; none where it is too short for a tile, as the 3 of a window.
+  constexpr std::int64_t kShort = 8;
+  const auto is_short = [&](std::size_t d) { return contraction.dims[d].size.constant().value_or(kShort) < kShort; };
+  const auto contiguous = [&](std::size_t d) -> std::ptrdiff_t {
+    if (is_short(d)) return -1;
+    return std::ranges::count_if(contraction.operands,
+                                 [&](const ContractionOperand& operand) { return operand.strides[d].is_one(); });
+  };
+  std::size_t best = contraction.dims.size() - 1;
+  for (std::size_t d = best; d-- > contraction.space_rank;)
+    if (contiguous(d) > contiguous(best)) best = d;
+  return best;
+}
+
 Contraction order_reductions(const Contraction& contraction) {
   const std::size_t count = contraction.dims.size(), first = contraction.space_rank;
   const auto op = as_binary_op(contraction.reduce.op);
   if (count < first + 2 || !(contraction.reduce.commutative || (op && is_commutative(*op)))) return contraction;
-  // How many operands are contiguous along it.
-  const auto contiguous = [&](std::size_t d) {
-    return std::ranges::count_if(contraction.operands,
-                                 [&](const ContractionOperand& operand) { return operand.strides[d].is_one(); });
-  };
-  std::size_t best = count - 1;
-  for (std::size_t d = count - 1; d-- > first;)
-    if (contiguous(d) > contiguous(best)) best = d;
+  const std::size_t best = innermost_reduction(contraction);
   if (best == count - 1) return contraction;
   std::vector<std::size_t> order;  // new dim k is the old dim order[k]
   for (std::size_t d = 0; d < count; ++d)
@@ -79,8 +90,10 @@ Contraction order_reductions(const Contraction& contraction) {
   for (std::size_t k = 0; k < count; ++k) ordered.dims[k] = contraction.dims[order[k]];
   for (auto* operands : {&ordered.operands, &ordered.uniform})
     for (ContractionOperand& operand : *operands) {
-      const std::vector<Poly> strides = operand.strides;
-      for (std::size_t k = 0; k < count; ++k) operand.strides[k] = strides[order[k]];
+      for_each_affine(operand, [&](const Poly&, std::vector<Poly>& strides) {
+        const std::vector<Poly> before = strides;
+        for (std::size_t k = 0; k < count; ++k) strides[k] = before[order[k]];
+      });
       for (int& axis : operand.axes)
         axis = static_cast<int>(std::ranges::find(order, static_cast<std::size_t>(axis)) - order.begin());
     }

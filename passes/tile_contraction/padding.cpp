@@ -84,8 +84,12 @@ Padding neutral_padding(const Contraction& contraction, const ValueTable& values
     }
   std::vector<std::vector<Scalar>> choices;
   std::size_t tuples = 1;
-  for (Value param : contraction.map.params) {
-    choices.push_back(padding_candidates(values.type(param).element, contraction.reduce.neutral));
+  for (std::size_t o = 0; o < contraction.operands.size(); ++o) {
+    const Value param = contraction.map.params[o];
+    // A tile has one value where nothing is read.
+    choices.push_back(contraction.operands[o].conditions.empty()
+                          ? padding_candidates(values.type(param).element, contraction.reduce.neutral)
+                          : std::vector{contraction.operands[o].otherwise});
     tuples = std::min(kMostPaddings, tuples * choices.back().size());
   }
   const Module module = map_module(contraction, values);

@@ -41,11 +41,13 @@ Contraction split_part(const Contraction& contraction, const Poly& splits, Value
   ++part.space_rank;
   for (auto* operands : {&part.operands, &part.uniform})
     for (ContractionOperand& operand : *operands) {
-      const Poly along = operand.strides[cut] * length;
-      operand.strides.insert(operand.strides.begin(), along);
+      for_each_affine(operand, [&](const Poly&, std::vector<Poly>& strides) {
+        const Poly along = strides[cut] * length;
+        strides.insert(strides.begin(), along);
+      });
       for (int& axis : operand.axes) ++axis;
       operand.exact = false;
-      if (!along.is_zero()) operand.axes.insert(operand.axes.begin(), 0);
+      if (operand.varies(0)) operand.axes.insert(operand.axes.begin(), 0);
     }
   part.after.reset();
   part.results.clear();
@@ -56,16 +58,9 @@ Contraction split_part(const Contraction& contraction, const Poly& splits, Value
 SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host) {
   ValueTable& values = host.values();
   const auto index_value = [&](const std::string& name) { return values.add(Type::scalar(ScalarType::i64), name); };
-  // Elements are known by their positions in the whole array.
-  const auto flat = [&](const ContractionOperand& operand) {
-    const Type type = values.type(operand.base);
-    if (type.rank() == 1) return operand.base;
-    return host.let(values.name(operand.base), Reshape{operand.base, {product(type.shape)}});
-  };
-  std::vector<Value> arrays, uniform;
-  for (const ContractionOperand& operand : contraction.operands)
-    arrays.push_back(operand.index ? Value{} : flat(operand));
-  for (const ContractionOperand& operand : contraction.uniform) uniform.push_back(flat(operand));
+  std::vector<FlatOperand> arrays, uniform;
+  for (const ContractionOperand& operand : contraction.operands) arrays.push_back(flat_operand(operand, host));
+  for (const ContractionOperand& operand : contraction.uniform) uniform.push_back(flat_operand(operand, host));
 
   SegOp kernel{.level = SegLevel::thread};
   Substitution here;
@@ -115,12 +110,8 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
         const auto known = as_operand(at);
         element.insert_or_assign(contraction.dims[d].index, known ? *known : Operand(body.size(at, "at")));
       }
-      const auto read = [&](const ContractionOperand& operand, Value array) {
-        Poly position = operand.offset;
-        for (std::size_t d = 0; d < contraction.dims.size(); ++d)
-          position += operand.strides[d] * Poly(contraction.dims[d].index);
-        position = substitute(position, element);
-        return array ? body.index(array, {position}, values.name(operand.element)) : body.size(position, "at");
+      const auto read = [&](const ContractionOperand& operand, const FlatOperand& from) {
+        return read_element(contraction, operand, from, element, body);
       };
       for (std::size_t k = 0; k < uniform.size(); ++k)
         element.insert_or_assign(contraction.uniform[k].element, Operand(read(contraction.uniform[k], uniform[k])));

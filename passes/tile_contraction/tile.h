@@ -20,6 +20,7 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
 // With the reduction dim along which most operands are contiguous innermost, where the operator is commutative: copies
 // of tiles run along it.
 Contraction order_reductions(const Contraction& contraction);
+std::size_t innermost_reduction(const Contraction& contraction);
 // Where products of f16 or of bf16 are summed in their own type: each widened to f32, summed in that, and rounded once,
 // before the code after the reduction. Nothing if it is another contraction.
 std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable& values);
@@ -61,6 +62,10 @@ Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
                    const std::map<std::string, std::int64_t>& given, const std::vector<Attribute>& attributes,
                    Builder& host);
 
+// Whether it can be packed for a micro-kernel: each operand belongs to one side, with a table for each of the numbers
+// that say where it is read and under which conditions.
+bool may_pack(const Schedule& schedule);
+
 // The block-level kernel that replaces the SegMap; same results in the same order.
 SegOp tile_kernel(const Contraction& contraction, const Tiling& plan, Builder& host);
 
@@ -85,6 +90,16 @@ struct Block {
 // The epilogue: code after the reduction, on the accumulators of each thread: the values that become the kernel's
 // results.
 std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
+
+// Arrays of an operand as the positions that its elements are known by: none of an index, and those of indices.
+struct FlatOperand {
+  Value array;
+  std::vector<Value> positions;
+};
+FlatOperand flat_operand(const ContractionOperand& operand, Builder& host);
+// The element for these indices of the dims, in code that is done for a single one.
+Value read_element(const Contraction& contraction, const ContractionOperand& operand, const FlatOperand& from,
+                   const Substitution& indices, Builder& out);
 
 // A split reduction: the contraction of one part, which gives all reduced values, with the parts as the outermost dim;
 // and the kernel that makes the results of the parts'.

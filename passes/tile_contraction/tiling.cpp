@@ -18,14 +18,15 @@ constexpr std::int64_t kDepth = 16;
 using DimGroup = std::vector<std::size_t>;
 
 // Dims that the same operands vary along are one group; with two operands there are two, M and N, as in a matrix
-// product.
+// product. Operands that no step changes stay in registers, wherever they vary.
 std::vector<DimGroup> dim_groups(const Contraction& contraction) {
   std::vector<DimGroup> result;
   std::vector<std::vector<bool>> signatures;
   for (std::size_t d = contraction.space_rank; d-- > 0;) {
     if (contraction.dims[d].dim_class != DimClass::free) continue;
     std::vector<bool> signature;
-    for (const ContractionOperand& operand : contraction.operands) signature.push_back(operand.varies(d));
+    for (const ContractionOperand& operand : contraction.operands)
+      signature.push_back(operand.varies(d) && !contraction.is_resident(operand));
     auto found = std::find(signatures.begin(), signatures.end(), signature);
     if (found == signatures.end()) {
       signatures.push_back(signature);
@@ -37,17 +38,27 @@ std::vector<DimGroup> dim_groups(const Contraction& contraction) {
   return result;
 }
 
-// N and M of a contraction that has them, the one with the innermost result dim first: no operand varies along
-// both. Other free dims stay on the grid.
+// N and M of a contraction that has them, the one with the innermost result dim first: no operand that steps change
+// varies along both. Other free dims stay on the grid; so do those along which no such operand varies, if there are
+// better ones.
 std::optional<std::array<DimGroup, 2>> two_groups(const Contraction& contraction) {
   const std::vector<DimGroup> all = dim_groups(contraction);
-  for (std::size_t s = 0; s < all.size(); ++s)
-    for (std::size_t t = s + 1; t < all.size(); ++t) {
-      const bool apart = std::none_of(
-          contraction.operands.begin(), contraction.operands.end(),
-          [&](const ContractionOperand& operand) { return operand.varies(all[s][0]) && operand.varies(all[t][0]); });
-      if (apart) return std::array{all[s], all[t]};
-    }
+  const auto count = [&](auto&& is_it) {
+    return std::ranges::count_if(contraction.operands, [&](const ContractionOperand& operand) {
+      return !contraction.is_resident(operand) && is_it(operand);
+    });
+  };
+  const auto is_streamed = [&](const DimGroup& group) {
+    return count([&](const ContractionOperand& operand) { return operand.varies(group[0]); }) > 0;
+  };
+  for (const bool both : {true, false})
+    for (std::size_t s = 0; s < all.size(); ++s)
+      for (std::size_t t = s + 1; t < all.size(); ++t) {
+        if (both && !(is_streamed(all[s]) && is_streamed(all[t]))) continue;
+        const auto mixed = count(
+            [&](const ContractionOperand& operand) { return operand.varies(all[s][0]) && operand.varies(all[t][0]); });
+        if (mixed == 0) return std::array{all[s], all[t]};
+      }
   return std::nullopt;
 }
 
@@ -69,10 +80,11 @@ DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& v
   numbers.reg[all[1][0]] = slow;
   std::int64_t step_bytes = 0;  // of the tiles, for one step of the depth
   for (const ContractionOperand& operand : contraction.operands)
-    step_bytes += (operand.varies(all[0][0])   ? 8 * fast
-                   : operand.varies(all[1][0]) ? 16 * slow
-                                               : 1) *
-                  static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
+    if (!contraction.is_resident(operand))
+      step_bytes += (operand.varies(all[0][0])   ? 8 * fast
+                     : operand.varies(all[1][0]) ? 16 * slow
+                                                 : 1) *
+                    static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
   std::int64_t depth = kDepth;
   while (depth > 4 && depth * step_bytes > kStageBytes) depth /= 2;
   numbers.tile.back() = depth;
@@ -123,8 +135,19 @@ Schedule make_schedule(const Contraction& contraction, const std::vector<DimTile
   Schedule schedule;
   if (groups && number("mainloop") != 1) {
     const bool product = contraction.operands.size() == 2 &&
-                         matrix_products(contraction.map, contraction.reduce.op, attributes, values) > 0;
+                         matrix_products(contraction.map, contraction.reduce.op, attributes, values) > 0 &&
+                         std::ranges::all_of(contraction.operands, [&](const ContractionOperand& operand) {
+                           // Beyond the source their tiles hold zeros.
+                           return !contraction.is_resident(operand) &&
+                                  (operand.conditions.empty() ||
+                                   operand.otherwise == Scalar::zero(operand.otherwise.type()));
+                         });
     schedule.unit = product && number("mainloop") != 2 ? Schedule::Unit::matrix : Schedule::Unit::simt;
+    // Its copies have tables of rows, not of steps.
+    for (const ContractionOperand& operand : contraction.operands)
+      for (const ContractionGather& gather : operand.gathers)
+        for (std::size_t d = contraction.space_rank; d < contraction.dims.size(); ++d)
+          if (!gather.at.strides[d].is_zero()) schedule.unit = Schedule::Unit::general;
   }
   schedule.parameters = prefix;
   schedule.stages = number("stages");
@@ -136,6 +159,8 @@ Schedule make_schedule(const Contraction& contraction, const std::vector<DimTile
     made.name = values.name(operand.base);
     made.element = values.type(operand.base).element;
     made.strides.assign(operand.strides.begin(), operand.strides.end());
+    for (const ContractionCondition& condition : operand.conditions) made.conditions.push_back(condition.at.strides);
+    for (const ContractionGather& gather : operand.gathers) made.gathers.push_back(gather.at.strides);
     made.copy_bytes = number("copy") == 1 ? 0 : number("copy") == 2 ? 4 : 16;
     made.swizzled = number("swizzle") != 1;
   }
@@ -214,6 +239,22 @@ Tiling make_tiling(const Contraction& contraction, const std::string& prefix,
   }
   plan.schedule = make_schedule(contraction, plan.dims, prefix, given, attributes, host.values());
   return plan;
+}
+
+bool may_pack(const Schedule& schedule) {
+  constexpr std::size_t kTables = 8;  // kPackedOperands of runtime/backends/packed_panels.h
+  std::array<std::size_t, 2> tables{};
+  for (const Schedule::Operand& operand : schedule.operands) {
+    const auto along = [&](Schedule::Role role) {
+      for (std::size_t d = 0; d < schedule.dims.size(); ++d)
+        if (schedule.dims[d].role == role && operand.varies(d)) return true;
+      return false;
+    };
+    const bool on_n = along(Schedule::Role::n);
+    if (on_n && along(Schedule::Role::m)) return false;
+    tables[on_n ? 1 : 0] += 1 + operand.conditions.size() + operand.gathers.size();
+  }
+  return tables[0] <= kTables && tables[1] <= kTables;
 }
 
 }  // namespace apl::tile

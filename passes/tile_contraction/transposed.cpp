@@ -34,27 +34,16 @@ AlongDepth read_along_depth(const Schedule& schedule) {
   return all_of_size(1) ? AlongDepth::only : all_of_size(2) ? AlongDepth::asis : AlongDepth::turned;
 }
 
-// The one that order_reductions puts innermost.
-std::size_t innermost_depth(const Contraction& contraction) {
-  std::size_t innermost = contraction.dims.size() - 1, most = 0;
-  for (std::size_t d = contraction.dims.size(); d-- > contraction.space_rank;) {
-    const auto along = static_cast<std::size_t>(std::ranges::count_if(
-        contraction.operands, [&](const ContractionOperand& operand) { return operand.strides[d].is_one(); }));
-    if (along > most) innermost = d, most = along;
-  }
-  return innermost;
-}
-
 // Whether copies of its tiles cannot follow both the operand and the result.
 bool wants_transposition(const Contraction& contraction, const ContractionOperand& operand, AlongDepth along_depth) {
-  if (operand.index || !operand.exact || operand.axes.size() < 2) return false;
+  if (operand.index || !operand.exact || !operand.is_plain() || operand.axes.size() < 2) return false;
   const auto is_depth = [&](int axis) { return static_cast<std::size_t>(axis) >= contraction.space_rank; };
   const auto is_free = [&](int axis) {
     return !is_depth(axis) && contraction.dims[static_cast<std::size_t>(axis)].dim_class == DimClass::free;
   };
   if (std::ranges::none_of(operand.axes, is_depth) || std::ranges::none_of(operand.axes, is_free)) return false;
   const int fast = operand.axes.back();
-  const bool is_innermost = static_cast<std::size_t>(fast) == innermost_depth(contraction);
+  const bool is_innermost = static_cast<std::size_t>(fast) == innermost_reduction(contraction);
   if (is_depth(fast)) return along_depth == AlongDepth::turned || !is_innermost;
   if (along_depth == AlongDepth::only) return true;
   int last_free = 0;
@@ -74,7 +63,7 @@ std::vector<int> transposed_axes(const Contraction& contraction, const Contracti
     (d >= contraction.space_rank ? depth : axes).push_back(axis);
   }
   if (along_depth == AlongDepth::only) {
-    const auto last = std::ranges::find(depth, static_cast<int>(innermost_depth(contraction)));
+    const auto last = std::ranges::find(depth, static_cast<int>(innermost_reduction(contraction)));
     if (last != depth.end()) std::rotate(last, last + 1, depth.end());
     axes.insert(axes.end(), depth.begin(), depth.end());
     return axes;

@@ -100,6 +100,17 @@ class EmulateBackend : public Backend {
     });
   }
 
+  Result<void*> zeros(std::int64_t bytes) override {
+    if (zeros_ && bytes <= zero_bytes_) return zeros_;
+    forget_zeros();
+    auto data = allocate(bytes, "what blocks tell each other");
+    if (!data) return data;
+    const std::vector<unsigned char> start(static_cast<std::size_t>(bytes));
+    if (auto ok = upload(*data, start.data(), bytes); !ok) return std::move(ok).error();
+    zeros_ = *data;
+    zero_bytes_ = bytes;
+    return zeros_;
+  }
   Status launch(const apl_launch& launch) override {
     for (const Loaded& loaded : loaded_) {
       auto kernel = loaded.object.function<Machine::Kernel>(std::string(launch.kernel) + "_call");
@@ -107,6 +118,8 @@ class EmulateBackend : public Backend {
       auto warp = loaded.object.function<Machine::Warp>("apl_emulator_warp");
       if (!kernel || !attach || !warp) continue;
       auto fault = machine_.run(launch, kernel, attach, warp);
+      // A launch that stopped did not leave zeros as they were.
+      if (!fault || *fault || machine_.failure.code != APL_OK) forget_zeros();
       if (!fault) return std::move(fault).error();
       if (*fault) return emulate::describe(**fault, launch.kernel, loaded.text);
       return Unit{};
@@ -195,6 +208,10 @@ class EmulateBackend : public Backend {
     return found ? *found : host_device();
   }
 
+  void forget_zeros() {
+    if (zeros_) machine_.memory.release(std::exchange(zeros_, nullptr));
+  }
+
   EmulateOptions options_;
   const apl_device device_;
   Machine machine_;
@@ -203,6 +220,8 @@ class EmulateBackend : public Backend {
     SharedObject object;
   };
   std::vector<Loaded> loaded_;
+  void* zeros_ = nullptr;
+  std::int64_t zero_bytes_ = 0;
   HostTimer timer_;
 };
 

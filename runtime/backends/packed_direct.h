@@ -24,7 +24,7 @@ static inline bool apl_packed_is_direct(const struct apl_packed* p) {
   enum { kFewPanels = 2, kMorePanels = 8, kApart = 1024 };
   const int64_t m = apl_packed_size(&p->m), n = apl_packed_size(&p->n), k = apl_packed_size(&p->k);
   const int64_t rows = p->kernels[0].rows, columns = p->kernels[0].columns;
-  if (apl_packed_k_parts(p) > 1) return false;
+  if (p->packs_m || apl_packed_k_parts(p) > 1) return false;
   if (n <= kFewPanels * columns || m <= rows) return true;
   if (n > kMorePanels * columns || n * k * p->n_bytes > apl_packed_second_cache() / 4) return false;
   const int64_t last = p->m.rank - 1;
@@ -75,7 +75,7 @@ static inline struct apl_packed_items apl_packed_cut_items(const struct apl_pack
 static inline bool apl_packed_is_in_place(const struct apl_packed* p, int64_t m, int64_t left, const int64_t* n_table,
                                           int64_t n_apart) {
   const struct apl_packed_kernel* const kernel = &p->kernels[kPackedInPlace];
-  bool is = m <= kernel->rows && kernel->columns <= left && p->n_operands > 0;
+  bool is = !p->packs_n && m <= kernel->rows && kernel->columns <= left && p->n_operands > 0;
   for (int32_t o = 0; is && o < p->n_operands; ++o) is = apl_packed_is_run(n_table + o * n_apart, kernel->columns);
   return is;
 }

@@ -26,7 +26,7 @@ struct apl_packed_strides {
 };
 
 // Rows of a panel. `row` and `step` have a table for each operand of the side: an element lies at the sum of the two,
-// from where the operand begins.
+// from where the operand begins. So have numbers that conditions ask for, and positions in arrays of indices.
 struct apl_packed_panel {
   int64_t rows;  // inside; what is packed for others does not matter
   int64_t most;  // of the micro-kernel
@@ -84,6 +84,7 @@ struct apl_packed {
   struct apl_packed_strides m_index, n_index;  // of the flattened dims; found by apl_packed_run
   int32_t accumulator_bytes;                   // of one element
   bool reorders;                               // steps of the depth may be taken in any order
+  bool packs_m, packs_n;                       // operands are not read where they lie, as conditions are asked
   bool pairs;                                  // panels have two steps of the depth of a row side by side
   bool blocked;                // the last two dims of the depth, by kPackedPart; found by apl_packed_run
   int64_t m_stride, n_stride;  // of runs of steps in either side's operands, likewise

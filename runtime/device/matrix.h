@@ -20,6 +20,95 @@ APL_DEVICE int apl_matrix_position(int row, int step) {
   return row / 64 * (64 * depth) + step * 64 + (((row / 8 % 8) ^ (step % 8)) * 8) + row % 8;
 }
 
+// 16 bytes of neighbouring elements of 8 or 16 bits through registers, from any address: the first `count`, zeros
+// behind. And of neighbouring rows, which begin where a table says; not `inside`: zeros. And from registers into a
+// tile.
+#if defined(APL_EMULATE)
+template <template <class> class Array, class T>
+void apl_load_piece(const Array<T>& from, int64_t at, int64_t count, uint32_t* words, int line = __builtin_LINE()) {
+  T elements[16 / sizeof(T)] = {};
+  for (int k = 0; k < int(16 / sizeof(T)) && k < count; ++k) elements[k] = T(from(at + k, line));
+  __builtin_memcpy(words, elements, 16);
+}
+template <template <class> class Array, class T>
+void apl_load_piece_of_rows(const Array<T>& from, int64_t at, const apl_shared<int64_t>& rows, int slot, bool inside,
+                            uint32_t* words, int line = __builtin_LINE()) {
+  T elements[16 / sizeof(T)] = {};
+  for (int k = 0; k < int(16 / sizeof(T)) && inside; ++k) {
+    const int64_t row = int64_t(rows(slot + k, line));
+    if (apl_is_row(row)) elements[k] = T(from(at + row, line));
+  }
+  __builtin_memcpy(words, elements, 16);
+}
+template <class T, class I>
+void apl_store_piece(const apl_shared<T>& to, I index, const uint32_t* words, int line = __builtin_LINE()) {
+  T elements[16 / sizeof(T)];
+  __builtin_memcpy(elements, words, 16);
+  apl_store<int(16 / sizeof(T))>(to, index, elements, line);
+}
+#else
+template <template <class> class Array, class T>
+APL_DEVICE void apl_load_piece(const Array<T>& from, int64_t at, int64_t count, uint32_t* words) {
+  typedef typename apl_chunk<sizeof(T)>::type element;
+  constexpr int most = 16 / sizeof(T), in_word = 4 / sizeof(T), bits = 8 * sizeof(T);
+  const element* const source = reinterpret_cast<const element*>(from.data + at);
+  // Elements of the first one's word before it.
+  const int before = static_cast<int>(reinterpret_cast<unsigned long long>(source) % 4 / sizeof(T));
+  uint32_t all[5] = {};
+  if (count < most) {
+    APL_UNROLL
+    for (int k = 0; k < most; ++k)
+      if (k < count) all[k / in_word] |= static_cast<uint32_t>(source[k]) << k % in_word * bits;
+    APL_UNROLL
+    for (int w = 0; w < 4; ++w) words[w] = all[w];
+    return;
+  }
+  // Whole words, and element by element what shares a word with others.
+  const auto* const inner = reinterpret_cast<const uint32_t*>(source + (in_word - before) % in_word);
+  if (before == 0) {
+    APL_UNROLL
+    for (int w = 0; w < 4; ++w) all[w] = inner[w];
+  } else {
+    APL_UNROLL
+    for (int w = 0; w < 3; ++w) all[w + 1] = inner[w];
+    APL_UNROLL
+    for (int k = 0; k < in_word; ++k) {
+      const uint32_t number = static_cast<uint32_t>(source[k >= before ? k - before : most - before + k]) << k * bits;
+      all[0] |= k >= before ? number : 0;
+      all[4] |= k < before ? number : 0;
+    }
+  }
+  APL_UNROLL
+  for (int w = 0; w < 4; ++w)
+    words[w] = static_cast<uint32_t>((static_cast<uint64_t>(all[w + 1]) << 32 | all[w]) >> before * bits);
+}
+template <template <class> class Array, class T>
+APL_DEVICE void apl_load_piece_of_rows(const Array<T>& from, int64_t at, const apl_shared<int64_t>& rows, int slot,
+                                       bool inside, uint32_t* words) {
+  typedef typename apl_chunk<sizeof(T)>::type element;
+  constexpr int most = 16 / sizeof(T), in_word = 4 / sizeof(T), bits = 8 * sizeof(T);
+  const int64_t first = rows.data[slot];
+  const bool are_together = apl_is_row(first) && rows.data[slot + most - 1] == first + most - 1;
+  if (are_together || !inside) {
+    apl_load_piece(from, at + first, inside ? most : 0, words);
+    return;
+  }
+  APL_UNROLL
+  for (int w = 0; w < 4; ++w) words[w] = 0;
+  APL_UNROLL
+  for (int k = 0; k < most; ++k) {
+    const int64_t row = rows.data[slot + k];
+    if (!apl_is_row(row)) continue;
+    const uint32_t number = *reinterpret_cast<const element*>(from.data + (at + row));
+    words[k / in_word] |= number << k % in_word * bits;
+  }
+}
+template <class T, class I>
+APL_DEVICE void apl_store_piece(const apl_shared<T>& to, I index, const uint32_t* words) {
+  *reinterpret_cast<uint4*>(to.data + index) = make_uint4(words[0], words[1], words[2], words[3]);
+}
+#endif
+
 // Of a thread's sums, the one of its row i of two (8 apart) and its column j of q_each (pairs, 8 apart).
 #define APL_MATRIX_SUM(i, j) sums[flipped ? (j)*2 + (i) : (i)*q_each + (j)]
 
@@ -129,6 +218,9 @@ APL_DEVICE T apl_read_anew(const apl_shared<T>& table, I index) {
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+template <int count, class S>
+APL_DEVICE void apl_matrix_start(S* sums);
 
 APL_DEVICE void apl_matrix_keep(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
 APL_DEVICE void apl_matrix_keep(int32_t& sum) { asm volatile("" : "+r"(sum)::"memory"); }
@@ -412,12 +504,12 @@ APL_DEVICE void apl_multiply_doubles(double* sums, const apl_shared<double>& p, 
     APL_UNROLL
     for (int i = 0; i < p_each; i += p_vector) {
       const int row = p_first + i * 8;
-      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle(k) : row), of_p[half] + i);
+      apl_load<p_vector>(p, p_at + k * p_step + (p_swizzled ? row ^ apl_swizzle<8>(k) : row), of_p[half] + i);
     }
     APL_UNROLL
     for (int j = 0; j < q_each; j += 2) {
       const int row = q_first + j * 4 + group;
-      of_q[half][j / 2] = q(q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle(k) : row));
+      of_q[half][j / 2] = q(q_at + k * q_step + (q_swizzled ? row ^ apl_swizzle<8>(k) : row));
     }
   }
   APL_UNROLL

@@ -8,8 +8,12 @@ APL_DEVICE bool apl_aligned(const Array& array) {
 }
 
 // What row numbers of a tile are xor-ed with at depth q: a transposing copy of eight steps by four rows, and reads of
-// four neighbouring rows, then each touch every bank of shared memory once.
-APL_DEVICE constexpr int apl_swizzle(int q) { return (q & 3) * 8 ^ (q & 4); }
+// four neighbouring rows, then each touch every bank of shared memory once. So do reads of four steps of four pairs of
+// rows of 8 bytes.
+template <int bytes = 4>
+APL_DEVICE constexpr int apl_swizzle(int q) {
+  return bytes == 8 ? (q & 3) * 4 : (q & 3) * 8 ^ (q & 4);
+}
 
 // Whether a row of a tile is one of its operand, by where its copy begins: far below all positions where it is none.
 APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }

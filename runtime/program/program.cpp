@@ -36,8 +36,10 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
   // Integers wrap, as the IR says. Products and sums are rounded one by one, so that every machine and the interpreter
   // give the same bits; only the micro-kernels of packed contractions may fuse them, by an attribute of their own.
   // Nobody looks at traps or errno, and vector code must know.
-  host.command = {options.c_compiler,  "-std=c11", "-O3",     "-march=native",     "-fopenmp",
-                  "-shared",           "-fPIC",    "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
+  // What only launches kernels that are emulated should rather be compiled quickly.
+  const char* optimisation = options.backend == "emulate" ? "-O1" : "-O3";
+  host.command = {options.c_compiler,  "-std=c11", optimisation, "-march=native",     "-fopenmp",
+                  "-shared",           "-fPIC",    "-fwrapv",    "-ffp-contract=off", "-fno-math-errno",
                   "-fno-trapping-math"};
   host.command.insert(host.command.end(), options.c_flags.begin(), options.c_flags.end());
   host.libraries = {"-lm"};

@@ -10,11 +10,11 @@
 // What ptxas says of these kernels, without a GPU (spills.h).
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <map>
 #include <sstream>
 
+#include "tests/command_line.h"
 #include "tests/contractions/check.h"
 #include "tests/contractions/defaults.h"
 #include "tests/contractions/spills.h"
@@ -28,30 +28,29 @@ volatile std::sig_atomic_t interrupted = 0;
 
 int main(int argc, char** argv) {
   using namespace apl::contraction_tests;
-  CLI::App app{"runs random contractions with random plans on every backend against the interpreter"};
+  apl::CommandLine line("runs random contractions with random plans on every backend against the interpreter");
   std::uint64_t seed = 1, count = 100, batch = 50;
   int shrink_seconds = 60, most_shrunk = 3;
   bool print = false, thesis = false, huge = false, defaults = false, spills = false, every_plan = false;
   CheckOptions options;
   ThesisOptions thesis_options;
-  app.add_option("--seed", seed, "of the first contraction");
-  app.add_option("--count", count, "contractions; with --thesis, runs");
-  app.add_option("--batch", batch, "contractions a compilation");
-  app.add_option("--backends", options.backends, "c, emulate, cuda; or none")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--device", options.device, "record of the machine that is emulated");
-  app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
-  app.add_option("--plans", options.plans,
-                 "kernels of a contraction; if more than 1, half have no numbers of their own");
-  app.add_option("--shrink-seconds", shrink_seconds, "for making a failing contraction small");
-  app.add_option("--shrink-most", most_shrunk, "failures that are made small");
-  app.add_flag("--print", print, "print the contractions and run nothing");
-  app.add_flag("--thesis", thesis, "the validation sizes and tile configurations of the thesis");
-  app.add_flag("--huge", huge, "results of more than 2^31 elements");
-  app.add_flag("--defaults", defaults, "plans that are chosen, for random contractions of rank up to 10");
-  app.add_flag("--spills", spills, "kernels of --defaults that spill, by nvcc");
-  app.add_flag("--every-plan", every_plan, "--spills: all kernels that a program could choose, with their registers");
-  app.add_flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--seed", seed, "of the first contraction");
+  line.option("--count", count, "contractions; with --thesis, runs");
+  line.option("--batch", batch, "contractions a compilation");
+  line.option("--backends", options.backends, "c, emulate, cuda; or none");
+  line.option("--device", options.device, "record of the machine that is emulated");
+  line.option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1");
+  line.option("--plans", options.plans, "kernels of a contraction; if more than 1, half have no numbers of their own");
+  line.option("--shrink-seconds", shrink_seconds, "for making a failing contraction small");
+  line.option("--shrink-most", most_shrunk, "failures that are made small");
+  line.flag("--print", print, "print the contractions and run nothing");
+  line.flag("--thesis", thesis, "the validation sizes and tile configurations of the thesis");
+  line.flag("--huge", huge, "results of more than 2^31 elements");
+  line.flag("--defaults", defaults, "plans that are chosen, for random contractions of rank up to 10");
+  line.flag("--spills", spills, "kernels of --defaults that spill, by nvcc");
+  line.flag("--every-plan", every_plan, "--spills: all kernels that a program could choose, with their registers");
+  line.flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::erase(options.backends, "none");
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const auto stop = [] { return interrupted != 0; };

@@ -42,6 +42,41 @@ bool has_views(const Spec& spec) {
   return any(spec.residual) || std::any_of(spec.operands.begin(), spec.operands.end(), any);
 }
 
+// Conditions and arrays of indices for some operands, and one that no step of the reduction changes.
+void draw_reads(Spec& spec, Dice& dice) {
+  spec.otherwise = dice.one_of({0, 0, 1, 2});
+  for (std::vector<Axis>& axes : spec.operands) {
+    if (dice.chance(40)) continue;
+    const auto is_free = [&](std::size_t k, bool contracted) {
+      const bool joined = axes[k].joined || (k > 0 && axes[k - 1].joined);
+      return !joined && axes[k].view == View::plain && (axes[k].dim >= spec.space_rank) == contracted;
+    };
+    for (std::size_t k = 0; k < axes.size() && dice.chance(60); ++k)
+      for (std::size_t q = 0; q < axes.size(); ++q)
+        if (is_free(k, false) && is_free(q, true)) {
+          axes[k].view = View::window, axes[k].joined = true;
+          const Axis step = axes[q];
+          axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(q));
+          k -= q < k ? 1 : 0;
+          axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(k) + 1, step);
+        }
+    for (std::size_t k = 0; k < axes.size(); ++k)
+      if ((is_free(k, false) || is_free(k, true)) && dice.chance(30)) {
+        axes[k].view = dice.one_of({View::guarded, View::guarded, View::gathered});
+        axes[k].shift = dice.one_of({-2, -1, 1, 3});
+      }
+  }
+  if (dice.chance(35)) {
+    std::vector<Axis> axes;
+    for (std::size_t d = 0; d < spec.space_rank; ++d)
+      if (dice.chance(50)) axes.push_back({d});
+    dice.shuffle(axes);
+    if (!axes.empty() && dice.chance(30)) axes[0].view = dice.one_of({View::guarded, View::gathered});
+    if (!axes.empty()) spec.operands.push_back(std::move(axes));
+  }
+  spec.sizes_given = true;
+}
+
 }  // namespace
 
 Spec random_spec(std::uint64_t seed) {
@@ -56,6 +91,15 @@ Spec random_spec(std::uint64_t seed) {
         {sum, sum, sum, widened_sum, scaled_sum, min_plus, max_times, first, argmin, complex, affine, matrix});
     spec.type = dice.one_of({f16, f32, f32, f32, f64, i8, i16, i32, i64});
   } while (!fits(spec.op, spec.type));
+  // Products of matrix units; small whole numbers are tf32, too, and their sums exact.
+  Dice units(seed ^ 0x554e4954);
+  if (spec.units = units.chance(15); spec.units) {
+    spec.type = units.one_of({ScalarType::f32, ScalarType::f32, ScalarType::i32});
+    const bool narrow = spec.type == ScalarType::i32 || units.chance(40);
+    spec.op = narrow ? Operator::widened_sum : units.one_of({Operator::sum, Operator::scaled_sum});
+  }
+  if (spec.type == ScalarType::f32 && (spec.units || units.chance(10)))
+    spec.attribute = units.one_of({"tf32", "f32_3xtf32"});
 
   // Which operands have a dim: bit o stands for operand o.
   const std::size_t operands = spec.op != Operator::complex && dice.chance(6) ? 3 : 2;
@@ -110,6 +154,7 @@ Spec random_spec(std::uint64_t seed) {
   for (std::size_t d = 0; d < who.size(); ++d) spec.sizes_given = spec.sizes_given || who[d] == 0;
   spec.says_commutative = is_commutative(spec.op) && spec.fold != Fold::loop && dice.chance(50);
   spec.default_plan = dice.chance(8);
+  if (Dice more(seed ^ 0x464f524d); !spec.rows && more.chance(45)) draw_reads(spec, more);
   return spec;
 }
 
@@ -128,6 +173,29 @@ void draw_even(Spec& spec, const std::vector<Parameter>& parameters, Dice& dice)
     if (name[0] == 'R' && registers * number > 32) number = 1;
     if (name[0] == 'R') registers *= number;
   }
+}
+
+// Numbers for matrix units, along one dim of each operand's own: 64 or 128 rows by 64 or 128 of 8 and 16 bits; of f32
+// warps of 32 or 64 by as many.
+void draw_units(Spec& spec, Dice& dice) {
+  for (auto& [name, number] : spec.plan) number = 1;
+  for (std::size_t o = 0; o < 2 && o < spec.operands.size(); ++o)
+    for (std::size_t d = 0; d < spec.space_rank; ++d) {
+      const auto varies = [&](const std::vector<Axis>& axes) {
+        return std::ranges::any_of(axes, [&](const Axis& axis) { return axis.dim == d; });
+      };
+      const std::string& size = spec.dims[d].size;
+      if (!varies(spec.operands[o]) || varies(spec.operands[1 - o]) || !spec.plan.contains("R_" + size)) continue;
+      const bool narrow = spec.op == Operator::widened_sum;
+      spec.plan["T_" + size] = narrow ? (o == 0 ? 8 : 16) : o == 0 ? 4 : dice.one_of({8, 16});
+      spec.plan["R_" + size] = narrow ? (o == 0 ? 8 : dice.one_of({4, 8})) : 8;
+      break;
+    }
+  std::vector<std::string> depths;
+  for (const auto& [name, number] : spec.plan)
+    if (name[0] == 'T' && !spec.plan.contains("R" + name.substr(1))) depths.push_back(name);
+  const std::int64_t step = spec.type == ScalarType::i32 ? 32 : 16;
+  if (!depths.empty()) spec.plan[depths[dice.below(depths.size())]] = step * dice.one_of({1, 1, 2});
 }
 
 void draw_odd(Spec& spec, Dice& dice) {
@@ -150,14 +218,17 @@ void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
   if (spec.default_plan && dice.chance(50)) spec.plan["variant"] = static_cast<std::int64_t>(1 + dice.below(4));
   if (spec.default_plan || parameters.empty()) return;
   for (const Parameter& p : parameters) spec.plan[p.name] = 1;
-  if (dice.chance(60)) {
+  const bool for_units = spec.units && spec.operands.size() == 2;
+  if (for_units) {
+    draw_units(spec, dice);
+  } else if (dice.chance(60)) {
     draw_even(spec, parameters, dice);
   } else {
     draw_odd(spec, dice);
   }
   // Depths.
   for (auto& [name, number] : spec.plan)
-    if (name[0] == 'T' && spec.plan.count("R" + name.substr(1)) == 0)
+    if (!for_units && name[0] == 'T' && spec.plan.count("R" + name.substr(1)) == 0)
       number = dice.one_of({1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 32});
   if (dice.chance(50)) spec.plan["stages"] = static_cast<std::int64_t>(1 + dice.below(4));
   if (dice.chance(50)) spec.plan["tiles_per_block"] = static_cast<std::int64_t>(1 + dice.below(4));
@@ -179,7 +250,7 @@ void shrink_plan(Spec& spec, const std::vector<Parameter>& parameters) {
 
 void draw_sizes(Spec& spec, const std::vector<Parameter>& parameters) {
   Dice dice(spec.seed ^ 0x53495a45);
-  const double most = 12000, deepest = 200;  // products; so many keep f16 exact
+  const double most = spec.units ? 50000 : 12000, deepest = 200;  // products; so many keep f16 exact
   const auto number = [&](const std::string& name) -> std::int64_t {
     const auto given = spec.plan.find(name);
     if (given != spec.plan.end()) return given->second;
@@ -206,10 +277,23 @@ void draw_sizes(Spec& spec, const std::vector<Parameter>& parameters) {
         all *= static_cast<double>(std::max<std::int64_t>(1, sizes[spec.dims[d].size]));
       return all;
     };
-    while (product(0) > most || product(spec.space_rank) > deepest) {
-      const bool deep = product(spec.space_rank) > deepest;
+    // Blocks of matrix units take as long for one element as for all of a tile: dims that are no part of it stay short.
+    const auto is_block = [&](std::size_t d) {
+      const std::string& size = spec.dims[d].size;
+      return spec.units && d < spec.space_rank && number("T_" + size) * number("R_" + size) == 1;
+    };
+    const auto many_blocks = [&] {
+      constexpr double kMostBlocks = 100;
+      double all = 1;
+      for (std::size_t d = 0; d < spec.space_rank; ++d)
+        if (is_block(d)) all *= static_cast<double>(std::max<std::int64_t>(1, sizes[spec.dims[d].size]));
+      return all > kMostBlocks;
+    };
+    while (product(0) > most || product(spec.space_rank) > deepest || many_blocks()) {
+      const bool deep = product(spec.space_rank) > deepest, blocks = !deep && many_blocks();
       auto largest = sizes.end();
       for (std::size_t d = deep ? spec.space_rank : 0; d < spec.dims.size(); ++d) {
+        if (blocks && !is_block(d)) continue;
         const auto size = sizes.find(spec.dims[d].size);
         if (largest == sizes.end() || size->second > largest->second) largest = size;
       }

@@ -8,6 +8,11 @@ namespace apl::contraction_tests {
 
 namespace {
 
+void separate(Axis& axis) {
+  axis.joined = false;
+  if (axis.view == View::window) axis.view = View::plain;
+}
+
 // Without a dim of the space or of the reduction.
 std::optional<Spec> without_dim(const Spec& spec, std::size_t dim) {
   const bool in_space = dim < spec.space_rank;
@@ -16,7 +21,7 @@ std::optional<Spec> without_dim(const Spec& spec, std::size_t dim) {
   smaller.dims.erase(smaller.dims.begin() + static_cast<std::ptrdiff_t>(dim));
   smaller.space_rank -= in_space ? 1 : 0;
   const auto remove = [&](std::vector<Axis>& axes) {
-    for (Axis& axis : axes) axis.joined = false;
+    for (Axis& axis : axes) separate(axis);
     std::erase_if(axes, [&](const Axis& axis) { return axis.dim == dim; });
     for (Axis& axis : axes) axis.dim -= axis.dim > dim ? 1 : 0;
     return !axes.empty();
@@ -50,18 +55,21 @@ std::vector<Spec> simpler(const Spec& spec) {
     const auto in_order = [](const Axis& a, const Axis& b) { return a.dim < b.dim; };
     if (!std::is_sorted(spec.operands[o].begin(), spec.operands[o].end(), in_order))
       add([&](Spec& s) {
-        for (Axis& axis : s.operands[o]) axis.joined = false;
+        for (Axis& axis : s.operands[o]) separate(axis);
         std::sort(s.operands[o].begin(), s.operands[o].end(), in_order);
       });
     for (std::size_t k = 0; k < spec.operands[o].size(); ++k)
       if (spec.operands[o][k].joined || spec.operands[o][k].view != View::plain)
         add([&](Spec& s) { s.operands[o][k] = {s.operands[o][k].dim}; });
   }
+  if (spec.operands.size() > 2) add([](Spec& s) { s.operands.pop_back(); });
+  if (spec.otherwise != 0) add([](Spec& s) { s.otherwise = 0; });
   if (!spec.residual.empty()) add([](Spec& s) { s.residual.clear(); });
   if (spec.op != Operator::sum) add([](Spec& s) { s.op = Operator::sum, s.residual.clear(); });
   if (spec.type != ScalarType::i32) add([](Spec& s) { s.type = ScalarType::i32; });
   if (spec.rows) add([](Spec& s) { s.rows = false; });
   if (spec.fold != Fold::nested && spec.op != Operator::argmin) add([](Spec& s) { s.fold = Fold::nested; });
+  if (!spec.attribute.empty()) add([](Spec& s) { s.attribute.clear(); });
   if (spec.says_commutative) add([](Spec& s) { s.says_commutative = false; });
   for (const auto& [name, number] : spec.plan) {
     add([&](Spec& s) { s.plan.erase(name); });

@@ -19,8 +19,9 @@ class Source {
     const std::string body = spec_.rows ? rows() : indexed();
     std::string result;
     for (std::size_t d = 0; d < spec_.space_rank; ++d) result += fmt::format("[{}]", spec_.dims[d].size);
-    return fmt::format("entry {}{} : {}{} =\n{}  {}\n", spec_.entry, parameters(), result, op_.result, lets_,
-                       lets_.empty() ? body : "in " + body);
+    const std::string attribute = spec_.attribute.empty() ? "" : fmt::format("#[{}]\n", spec_.attribute);
+    return fmt::format("{}entry {}{} : {}{} =\n{}  {}\n", attribute, spec_.entry, parameters(), result, op_.result,
+                       lets_, lets_.empty() ? body : "in " + body);
   }
 
  private:
@@ -41,13 +42,17 @@ class Source {
     std::string text;
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const std::string& n = size(axes[k].dim);
-      if (axes[k].joined) {
+      const View view = axes[k].view;
+      if (view == View::window) {
+        text += fmt::format("[{}]", n);
+        ++k;
+      } else if (axes[k].joined) {
         text += fmt::format("[{}*{}]", n, size(axes[k + 1].dim));
         ++k;
-      } else if (seen || axes[k].view == View::plain || axes[k].view == View::reversed) {
-        text += fmt::format("[{}]", n);
+      } else if (!seen && (view == View::padded || view == View::strided)) {
+        text += view == View::padded ? fmt::format("[{}+3]", n) : fmt::format("[3*{}+2]", n);
       } else {
-        text += axes[k].view == View::padded ? fmt::format("[{}+3]", n) : fmt::format("[3*{}+2]", n);
+        text += fmt::format("[{}]", n);
       }
     }
     return text + std::string(apl::to_text(type));
@@ -59,6 +64,8 @@ class Source {
     for (std::size_t o = 0; o < spec_.operands.size(); ++o)
       for (const std::string& name : names(o))
         arrays += fmt::format(" ({}: {})", name, array_type(spec_.operands[o], false, op_.stored));
+    for_each_gather(
+        [&](const std::string& name, const std::string& n) { arrays += fmt::format(" ({}: [{}]i64)", name, n); });
     if (!spec_.residual.empty()) arrays += fmt::format(" (W: {})", array_type(spec_.residual, false, spec_.type));
     for (const Dim& dim : spec_.dims) sizes.insert(dim.size);
     for (const std::string& name : sizes)
@@ -66,10 +73,29 @@ class Source {
     return text + arrays;
   }
 
-  std::string element(const std::string& name, const std::vector<Axis>& axes) const {
-    std::vector<std::string> at;
+  // The array of indices for an axis of an operand.
+  static std::string gather_name(std::size_t operand, std::size_t axis) { return fmt::format("I{}_{}", operand, axis); }
+
+  template <class F>
+  void for_each_gather(F&& f) const {
+    for (std::size_t o = 0; o < spec_.operands.size(); ++o)
+      for (std::size_t k = 0; k < spec_.operands[o].size(); ++k)
+        if (spec_.operands[o][k].view == View::gathered) f(gather_name(o, k), size(spec_.operands[o][k].dim));
+  }
+
+  std::string element(const std::string& name, const std::vector<Axis>& axes, std::size_t operand = 0) const {
+    std::vector<std::string> at, conditions;
+    const auto inside = [&](const std::string& number, const std::string& n) {
+      at.push_back(number);
+      conditions.push_back(fmt::format("0 <= {0} && {0} < {1}", number, n));
+    };
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const std::string i = index(axes[k].dim);
+      if (axes[k].view == View::window) {
+        inside(fmt::format("{} + {} - 1", i, index(axes[k + 1].dim)), size(axes[k].dim));
+        ++k;
+        continue;
+      }
       if (axes[k].joined) {
         at.push_back(fmt::format("{}*{} + {}", i, size(axes[k + 1].dim), index(axes[k + 1].dim)));
         ++k;
@@ -80,9 +106,14 @@ class Source {
         case View::padded: at.push_back("1+" + i); break;
         case View::strided: at.push_back("3*" + i + "+1"); break;
         case View::reversed: at.push_back(fmt::format("{}-1-{}", size(axes[k].dim), i)); break;
+        case View::guarded:
+        case View::window: inside(fmt::format("{} + ({})", i, axes[k].shift), size(axes[k].dim)); break;
+        case View::gathered: at.push_back(fmt::format("{}[{}]", gather_name(operand, k), i)); break;
       }
     }
-    return fmt::format("{}[{}]", name, fmt::join(at, ", "));
+    const std::string read = fmt::format("{}[{}]", name, fmt::join(at, ", "));
+    if (conditions.empty()) return read;
+    return fmt::format("(if {} then {} else {})", fmt::join(conditions, " && "), read, spec_.otherwise);
   }
 
   std::string reduce(const std::string& array) const {
@@ -98,10 +129,13 @@ class Source {
 
   // ---- elements by index
 
-  std::string indexed() const {
+  std::string indexed() {
+    for_each_gather([&](const std::string& name, const std::string& n) {
+      lets_ += fmt::format("  let {0} = map (\\x -> x % {1}) {0}\n", name, n);
+    });
     std::vector<std::string> elements;
     for (std::size_t o = 0; o < spec_.operands.size(); ++o)
-      for (const std::string& name : names(o)) elements.push_back(element(name, spec_.operands[o]));
+      for (const std::string& name : names(o)) elements.push_back(element(name, spec_.operands[o], o));
     const std::size_t first = spec_.space_rank;
     std::string flat = index(first);
     for (std::size_t d = first + 1; d < spec_.dims.size(); ++d)
@@ -150,6 +184,9 @@ class Source {
         case View::padded: slices.push_back(fmt::format("1:1+{}", n)); break;
         case View::strided: slices.push_back(fmt::format("1:1+3*{}:3", n)); break;
         case View::reversed: slices.emplace_back("::-1"); break;
+        case View::guarded:
+        case View::window:
+        case View::gathered: break;  // these are read by index
       }
       sliced = sliced || axes[k].view != View::plain;
     }

@@ -28,8 +28,10 @@ enum class Operator : std::uint8_t {
 constexpr int kOperators = 10;
 std::string_view to_text(Operator op);
 
-// Where an array keeps index i of a dim of n: i; 1 + i of n + 3; 1 + 3 i of 3 n + 2; n - 1 - i.
-enum class View : std::uint8_t { plain, padded, strided, reversed };
+// Where an array keeps index i of a dim of n: i; 1 + i of n + 3; 1 + 3 i of 3 n + 2; n - 1 - i. Or under a condition:
+// at i + s of n, where that is inside; at i + j - 1 of n for the index j of the next axis. Or where an array of indices
+// says.
+enum class View : std::uint8_t { plain, padded, strided, reversed, guarded, window, gathered };
 
 struct Dim {
   std::string index;  // one letter
@@ -40,6 +42,7 @@ struct Axis {
   std::size_t dim = 0;
   View view = View::plain;
   bool joined = false;  // this one and the next are one dim of the array
+  int shift = 1;        // of `guarded`
 };
 
 // Of the source: how the reduction is written.
@@ -53,12 +56,15 @@ struct Spec {
   std::vector<Dim> dims;  // of the result in its order, then the contracted ones
   std::size_t space_rank = 0;
   std::vector<std::vector<Axis>> operands;  // in their order in memory, outermost first
+  int otherwise = 0;                        // what stands for elements whose condition fails
   std::vector<Axis> residual;               // scaled_sum: of an array that is added at the end, if any
   bool rows = false;                        // maps over rows of transposed arrays; else elements are read by index
   Fold fold = Fold::nested;
   bool sizes_given = false;       // sizes are parameters, as views need them; else they follow from the arrays
   bool says_commutative = false;  // reduce_comm, where that is true
   bool default_plan = false;      // no tile numbers
+  bool units = false;             // tile numbers that suit matrix units, where they know the products
+  std::string attribute;          // of the entry: "tf32", "f32_3xtf32", or none
   std::map<std::string, std::int64_t> plan;  // what is behind the entry's name: T_a, stages
   std::vector<testing::Sizes> sizes;         // that it is tried with
 };

@@ -1,5 +1,5 @@
 -- One sum.
 -- ARGS: --size n=1000000
--- SHOWS: reduction +in chunks
+-- SHOWS: reduction +one kernel, shared by 488 blocks
 -- SHOWS: most would help: .*larger sizes
 entry main [n] (xs: [n]f32) : f32 = f32.sum xs

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -35,6 +34,7 @@
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/sparse.h"
 #include "suite/test_block.h"
+#include "tests/command_line.h"
 #include "tests/fuzz/mutate.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -246,22 +246,23 @@ std::string smaller(Input input, const std::string& why, Progress& progress) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"feeds damaged texts to every reader"};
+  apl::CommandLine line("feeds damaged texts to every reader");
   std::uint64_t seed = 1, count = 400;
   bool print = false;
-  app.add_option("--seed", seed, "of the first input");
-  app.add_option("--count", count, "inputs");
+  line.option("--seed", seed, "of the first input");
+  line.option("--count", count, "inputs");
   std::set<Reader> readers;
   const std::map<std::string, Reader> names = {{"source", Reader::source},
                                                {"ir", Reader::ir},
                                                {"values", Reader::values},
                                                {"matrix", Reader::matrix},
                                                {"tiling", Reader::tiling}};
-  app.add_option("--readers", readers, "only inputs for these")
-      ->delimiter(',')
-      ->transform(CLI::CheckedTransformer(names));
-  app.add_flag("--print", print, "print the inputs and read nothing");
-  CLI11_PARSE(app, argc, argv);
+  std::vector<std::string> texts, given;
+  for (const auto& [text, reader] : names) texts.push_back(text);
+  line.choices("--readers", given, texts, "only inputs for these");
+  line.flag("--print", print, "print the inputs and read nothing");
+  if (const auto code = line.parse(argc, argv)) return *code;
+  for (const std::string& text : given) readers.insert(names.at(text));
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const Pool pool = read_pool(APL_SOURCE_DIR);
   std::vector<std::uint64_t> seeds;

@@ -1,5 +1,7 @@
 #include "tests/mutants/cases.h"
 
+#include <fmt/format.h>
+
 namespace apl::mutants {
 
 std::vector<Case> cases() {
@@ -121,15 +123,19 @@ std::vector<Case> cases() {
                  {{{"n", 140}, {"m", 70}, {"b", 67}},
                   {{"n", 64}, {"m", 96}, {"b", 64}},
                   {{"n", 200}, {"m", 16}, {"b", 8}},
-                  {{"n", 5}, {"m", 3}, {"b", 5}}}});
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
   all.push_back({"unit_floats",
                  "#[f32_3xtf32]\nentry unit_floats [n][m][b] (A: [n][m]f32) (B: [m][b]f32) : [n][b]f32 =\n"
                  "  tabulate n (\\i -> tabulate b (\\j -> f32.sum (tabulate m (\\k -> A[i, k] * B[k, j]))))\n",
                  {{"T_n", 4}, {"R_n", 8}, {"T_b", 8}, {"R_b", 4}, {"T_m", 16}, {"stages", 3}, {"tiles_per_block", 2}},
                  {{{"n", 70}, {"m", 70}, {"b", 67}},
                   {{"n", 64}, {"m", 48}, {"b", 64}},
+                  {{"n", 100}, {"m", 32}, {"b", 64}},
+                  {{"n", 64}, {"m", 27}, {"b", 32}},
                   {{"n", 100}, {"m", 12}, {"b", 8}},
-                  {{"n", 5}, {"m", 3}, {"b", 5}}}});
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
   // Two dims of the reduction, neither a multiple of its tiles.
   all.push_back(
       {"deep",
@@ -174,6 +180,30 @@ std::vector<Case> cases() {
                   {{"m", 1}, {"n", 1}}},
                  false,
                  "held_xs"});
+  // Several blocks that share a reduction, in order and in any order, and a scan.
+  const std::string after = "(\\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0) (zip (map (| 1) as) bs)";
+  const std::vector<testing::Sizes> elements{{{"n", 700}}, {{"n", 1283}}, {{"n", 3}}, {{"n", 0}}};
+  all.push_back({"folded",
+                 "entry folded [n] (as: [n]i32) (bs: [n]i32) : (i32, i32) = reduce " + after + "\n",
+                 {{"blocks", 5}},
+                 elements,
+                 false,
+                 "folded_r_x"});
+  all.push_back(
+      {"added", "entry added [n] (as: [n]i32) : i32 = i32.sum as\n", {{"blocks", 5}}, elements, false, "added_r_x"});
+  all.push_back({"swept",
+                 "entry swept [n] (as: [n]i32) (bs: [n]i32) : ([n]i32, [n]i32) = unzip (scan " + after + ")\n",
+                 {{"blocks", 40}},
+                 elements,
+                 false,
+                 "swept_scanned"});
+  // Tiles of several rounds.
+  all.push_back({"tiled",
+                 "entry tiled [n] (as: [n]i32) (bs: [n]i32) : ([n]i32, [n]i32) = unzip (scan " + after + ")\n",
+                 {{"blocks", 1}},
+                 {{{"n", 700}}, {{"n", 7001}}, {{"n", 8192}}},
+                 false,
+                 "tiled_scanned"});
   return all;
 }
 
@@ -181,11 +211,12 @@ const std::vector<Equivalent>& equivalents() {
   static const std::vector<Equivalent> kAll = [] {
     std::vector<Equivalent> all{
         {"", "guard `has_remainder`", "a rest of no depth is one step more, which copies and adds nothing"},
-        {"short long staged flat bytes after", "guard `ahead < steps`",
+        {"short long staged flat bytes after unit_floats", "guard `ahead < steps`",
          "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
         {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
-        {"short long staged unstaged filled after flat deep bytes", "guard `next < last` 1",
+        {"short long staged unstaged filled after flat deep bytes unit_floats", "guard `next < last` 1",
          "rows beyond the last tile are as rows outside of it, and no turn uses them"},
+        {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
         {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
@@ -198,6 +229,29 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"held", "guard `step <= place` " + std::to_string(k),
                      "of a reduction the last thread's value alone is wanted, which every step reaches"});
     all.push_back({"held", "guard `step <= place` 5", "what is read instead is dropped"});
+    const char* const one_block = "a block that is alone may be told what it has itself";
+    for (const char* guard : {"guard `blocks > 1` 1", "guard `blocks > 1` 2", "guard `blocks > 1` 3"})
+      all.push_back({"added folded swept tiled", guard, one_block});
+    for (const char* guard : {"guard `blocks > 1` 4", "guard `blocks > 1` 5"})
+      all.push_back({"swept", guard, one_block});
+    for (const char* array : {"as", "bs", "scanned"})
+      all.push_back({"added folded swept tiled", fmt::format("guard `apl_aligned<16>({})`", array),
+                     "what a backend allocates is aligned; only a caller's memory may not be"});
+    all.push_back({"added folded", "guard `team > 32`", "a thread that is a team by itself finds its own value there"});
+    all.push_back({"folded", "guard `team < 32`", "several blocks have whole warps, and one thread no neighbours"});
+    for (const int k : {1, 2, 5, 6})
+      all.push_back({"swept tiled", fmt::format("guard `step <= lane` {}", k), "what is read instead is dropped"});
+    for (const int k : {1, 2}) {
+      all.push_back({"swept tiled", fmt::format("guard `slot > 0` {}", k), "likewise"});
+      all.push_back({"swept tiled", fmt::format("guard `lane > 0` {}", k), "likewise"});
+    }
+    all.push_back({"swept tiled", "guard `lane < 32`", "there are as many slots as lanes"});
+    all.push_back({"swept tiled", "guard `tile > 0`", "before the first tile there is nothing: it learns of nothing"});
+    all.push_back({"swept tiled", "guard `lane == 0` 1", "all lanes tell the same"});
+    for (const int k : {7, 8})
+      all.push_back(
+          {"swept", fmt::format("guard `step <= lane` {}", k), "its tiles are within one warp's first round"});
+    for (const int k : {3, 4}) all.push_back({"swept", fmt::format("guard `slot > 0` {}", k), "likewise"});
     return all;
   }();
   return kAll;

@@ -4,7 +4,6 @@
 //   apl_mutant_tests [--case=NAME] [--orders=3] [--print]
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
+#include "tests/command_line.h"
 #include "tests/mutants/cases.h"
 #include "tests/mutants/mutate.h"
 
@@ -103,14 +103,14 @@ const mutants::Equivalent* listed(const Case& c, const Mutant& mutant) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"breaks generated kernels one barrier or guard at a time"};
+  apl::CommandLine line("breaks generated kernels one barrier or guard at a time");
   std::string only;
   int orders = 3;
   bool print = false;
-  app.add_option("--case", only, "this kernel alone");
-  app.add_option("--orders", orders, "of threads, for each size");
-  app.add_flag("--print", print, "print what becomes of each mutant");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--case", only, "this kernel alone");
+  line.option("--orders", orders, "of threads, for each size");
+  line.flag("--print", print, "print what becomes of each mutant");
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::vector<Case> cases = mutants::cases();
   if (!only.empty()) std::erase_if(cases, [&](const Case& c) { return c.entry != only; });
   auto built = build(cases);

@@ -3,10 +3,10 @@
 // Program k is made from the seed plus k alone: `--seed=S --count=1` repeats one of a longer run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <map>
 
+#include "tests/command_line.h"
 #include "tests/oracle/check.h"
 
 namespace {
@@ -17,22 +17,20 @@ volatile std::sig_atomic_t interrupted = 0;
 
 int main(int argc, char** argv) {
   using namespace apl::oracle;
-  CLI::App app{"runs random programs on every backend against an evaluator of their trees"};
+  apl::CommandLine line("runs random programs on every backend against an evaluator of their trees");
   std::uint64_t seed = 1, count = 100, batch = 50;
   int shrink_seconds = 60, most_shrunk = 5;
   bool print = false;
   CheckOptions options;
-  app.add_option("--seed", seed, "of the first program");
-  app.add_option("--count", count, "programs");
-  app.add_option("--batch", batch, "programs a compilation");
-  app.add_option("--backends", options.backends, "c, emulate, cuda; or none: the interpreter alone")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
-  app.add_option("--shrink-seconds", shrink_seconds, "for making a program small that differs");
-  app.add_option("--shrink-most", most_shrunk, "programs that are made small");
-  app.add_flag("--print", print, "print the programs and run nothing");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--seed", seed, "of the first program");
+  line.option("--count", count, "programs");
+  line.option("--batch", batch, "programs a compilation");
+  line.option("--backends", options.backends, "c, emulate, cuda; or none: the interpreter alone");
+  line.option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1");
+  line.option("--shrink-seconds", shrink_seconds, "for making a program small that differs");
+  line.option("--shrink-most", most_shrunk, "programs that are made small");
+  line.flag("--print", print, "print the programs and run nothing");
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::erase(options.backends, "none");
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const auto stop = [] { return interrupted != 0; };

@@ -4,7 +4,6 @@
 // The times are printed and judged by nobody but --seconds.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "passes/plugin.h"
+#include "tests/command_line.h"
 #include "tests/planted/generate.h"
 
 namespace {
@@ -109,17 +109,17 @@ class Case {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"planted miscompiles for aplc reduce and aplc bisect"};
-  app.add_option("--aplc", options.aplc)->required();
-  app.add_option("--plugin", options.plugin)->required();
-  app.add_option("--folder", options.folder)->required();
-  app.add_option("--every", options.every, "only every N-th pass");
-  app.add_option("--size", options.size, "statements of a program");
-  app.add_option("--most", options.most, "statements that may be left");
-  app.add_option("--seconds", options.seconds, "that a reduction may take (default: any)");
-  app.add_option("--seed", options.seed);
-  app.add_option("PASS", options.passes);
-  CLI11_PARSE(app, argc, argv);
+  apl::CommandLine line("planted miscompiles for aplc reduce and aplc bisect");
+  line.required("--aplc", options.aplc);
+  line.required("--plugin", options.plugin);
+  line.required("--folder", options.folder);
+  line.option("--every", options.every, "only every N-th pass");
+  line.option("--size", options.size, "statements of a program");
+  line.option("--most", options.most, "statements that may be left");
+  line.option("--seconds", options.seconds, "that a reduction may take (default: any)");
+  line.option("--seed", options.seed);
+  line.arguments("PASS", options.passes);
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::filesystem::create_directories(options.folder);
   PassRegistry registry;
   if (const auto loaded = load_plugin(options.plugin, registry); !loaded)

@@ -4,7 +4,6 @@
 //   apl_program_tests --backends=interp,c,emulate[,cuda] FILE...
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include "ir/walk.h"
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
+#include "tests/command_line.h"
 #include "tests/testing.h"
 
 namespace {
@@ -203,14 +203,12 @@ class Tester {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"runs programs on every backend against the interpreter"};
+  apl::CommandLine line("runs programs on every backend against the interpreter");
   Options options;
-  app.add_option("--backends", options.backends, "interp, c, emulate, cuda, emulate@RECORD")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("FILES", options.files, "programs")->required()->check(CLI::ExistingFile);
-  app.add_flag("--large", options.large, "larger sizes");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--backends", options.backends, "interp, c, emulate, cuda, emulate@RECORD");
+  line.files("FILES", options.files, "programs");
+  line.flag("--large", options.large, "larger sizes");
+  if (const auto code = line.parse(argc, argv)) return *code;
   Counts all;
   for (const std::string& file : options.files) {
     Counts counts = Tester(options, file).run();

@@ -23,3 +23,9 @@ entry half [a][b][c][d] (L: [a][d][b]f16) (R: [c][d]f16): [c][b][a]f32 =
 -- random input { [20][30]i32 [30][25]i32 } auto output
 entry minplus [a][b][q] (A: [a][q]i32) (B: [q][b]i32): [b][a]i32 =
   tabulate b (\j -> tabulate a (\i -> i32.minimum (tabulate q (\k -> A[i,k] + B[k,j]))))
+-- ==
+-- entry: added
+-- random input { [32][4][2]f32 [24][32]f32 [24][2][4]f32 } auto output
+entry added [q][c][b][d] (X: [q][c][b]f32) (Y: [d][q]f32) (W: [d][b][c]f32): [b][c][d]f32 =
+  tabulate b (\i -> tabulate c (\j -> tabulate d (\k ->
+    2 * f32.sum (tabulate q (\l -> X[l, j, i] * Y[k, l])) + W[k, i, j])))

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <map>
 
+#include "tests/command_line.h"
 #include "tests/random/check.h"
 #include "tests/random/orders.h"
 
@@ -28,25 +28,23 @@ std::string passes_of(const apl::random_tests::Program& program) {
 
 int main(int argc, char** argv) {
   using namespace apl::random_tests;
-  CLI::App app{"runs random programs on every backend against the interpreter"};
+  apl::CommandLine line("runs random programs on every backend against the interpreter");
   std::uint64_t seed = 1, count = 100, batch = 50;
   int shrink_seconds = 60, most_shrunk = 5;
   std::uint64_t orders = 0;
   bool print = false, disable = false;
   CheckOptions options;
-  app.add_option("--seed", seed, "of the first program");
-  app.add_option("--count", count, "programs");
-  app.add_option("--batch", batch, "programs a compilation");
-  app.add_option("--backends", options.backends, "c, emulate, cuda, nvrtc (which compiles and runs nothing); or none")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1")->delimiter(',');
-  app.add_option("--shrink-seconds", shrink_seconds, "for making a failing program small");
-  app.add_option("--shrink-most", most_shrunk, "failures that are made small");
-  app.add_option("--orders", orders, "orders of passes that each program goes through, on the interpreter alone");
-  app.add_flag("--disable", disable, "leave out passes of the standard pipeline, others in each batch");
-  app.add_flag("--print", print, "print the programs and run nothing");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--seed", seed, "of the first program");
+  line.option("--count", count, "programs");
+  line.option("--batch", batch, "programs a compilation");
+  line.option("--backends", options.backends, "c, emulate, cuda, nvrtc (which compiles and runs nothing); or none");
+  line.option("--c-flags", options.c_flags, "more flags for the C compiler, such as -O1");
+  line.option("--shrink-seconds", shrink_seconds, "for making a failing program small");
+  line.option("--shrink-most", most_shrunk, "failures that are made small");
+  line.option("--orders", orders, "orders of passes that each program goes through, on the interpreter alone");
+  line.flag("--disable", disable, "leave out passes of the standard pipeline, others in each batch");
+  line.flag("--print", print, "print the programs and run nothing");
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::erase(options.backends, "none");
   if (orders > 0) options.backends.clear();
   std::signal(SIGINT, [](int) { interrupted = 1; });

@@ -3,7 +3,6 @@
 // shows.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -15,6 +14,7 @@
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
 #include "passes/pipeline.h"
+#include "tests/command_line.h"
 #include "tests/scaling/kinds.h"
 
 namespace {
@@ -118,14 +118,14 @@ bool is_linear(const Kind& kind, double scale, bool verbose) {
 
 int main(int argc, char** argv) {
   using namespace apl::scaling_tests;
-  CLI::App app("Whether the compiler's allocations are linear in the text.");
+  apl::CommandLine line("Whether the compiler's allocations are linear in the text.");
   std::vector<std::string> wanted;
   double scale = 1;
   bool verbose = false;
-  app.add_option("kinds", wanted, "kinds of texts (default: all)");
-  app.add_option("--scale", scale, "multiplies the sizes");
-  app.add_flag("--verbose", verbose, "prints every stage");
-  CLI11_PARSE(app, argc, argv);
+  line.arguments("kinds", wanted, "kinds of texts (default: all)");
+  line.option("--scale", scale, "multiplies the sizes");
+  line.flag("--verbose", verbose, "prints every stage");
+  if (const auto code = line.parse(argc, argv)) return *code;
   std::size_t tested = 0, wrong = 0;
   for (const Kind& kind : all_kinds()) {
     if (!wanted.empty() && std::ranges::find(wanted, kind.name) == wanted.end()) continue;

@@ -7,7 +7,6 @@
 // Long runs tell after each batch how far they are; with a state file they go on where one before stopped.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -21,6 +20,7 @@
 #include "ir/interpret.h"
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
+#include "tests/command_line.h"
 #include "tests/sparse/generate.h"
 #include "tests/sparse/tiles.h"
 #include "tests/testing.h"
@@ -324,19 +324,17 @@ class Tester {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"runs random programs with sparse operands on every backend against the interpreter"};
+  apl::CommandLine line("runs random programs with sparse operands on every backend against the interpreter");
   Options options;
-  app.add_option("--seed", options.seed, "of the first program; the next has the next one")->capture_default_str();
-  app.add_option("--count", options.count, "how many programs")->capture_default_str();
-  app.add_option("--batch", options.batch, "programs in one text for the compiler")->capture_default_str();
-  app.add_option("--backends", options.backends, "c, emulate, cuda; none")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--c-flags", options.c_flags, "for the C compiler")->delimiter(' ');
-  app.add_flag("--large", options.large,
-               "sizes for which the runtime's kernels are chosen, on backends that have them");
-  app.add_option("--plans", options.plans, "of every so manieth program the runtime's kernels follow random plans");
-  app.add_option("--state", options.state,
-                 "file with what is done so far: a run with the same options goes on from it");
-  CLI11_PARSE(app, argc, argv);
+  line.option("--seed", options.seed, "of the first program; the next has the next one");
+  line.option("--count", options.count, "how many programs");
+  line.option("--batch", options.batch, "programs in one text for the compiler");
+  line.option("--backends", options.backends, "c, emulate, cuda; none");
+  line.option("--c-flags", options.c_flags, "for the C compiler");
+  line.flag("--large", options.large, "sizes for which the runtime's kernels are chosen, on backends that have them");
+  line.option("--plans", options.plans, "of every so manieth program the runtime's kernels follow random plans");
+  line.option("--state", options.state, "file with what is done so far: a run with the same options goes on from it");
+  if (const auto code = line.parse(argc, argv)) return *code;
   if (options.backends == std::vector<std::string>{"none"}) options.backends.clear();
   return Tester(options).run();
 }

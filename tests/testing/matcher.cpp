@@ -196,7 +196,8 @@ bool Matcher::same(const Schedule& x, const Schedule& y) const {
   }
   for (std::size_t o = 0; o < x.operands.size(); ++o) {
     const Schedule::Operand &a = x.operands[o], &b = y.operands[o];
-    if (a.name != b.name || a.element != b.element || !same(a.strides, b.strides) || a.copy_bytes != b.copy_bytes ||
+    if (a.name != b.name || a.element != b.element || !same(a.strides, b.strides) ||
+        !same(a.conditions, b.conditions) || !same(a.gathers, b.gathers) || a.copy_bytes != b.copy_bytes ||
         a.swizzled != b.swizzled)
       return false;
   }
@@ -205,7 +206,7 @@ bool Matcher::same(const Schedule& x, const Schedule& y) const {
 
 bool Matcher::match(const CopyTile& x, const CopyTile& y) {
   return same(x.target, y.target) && same(x.source, y.source) && same(x.window, y.window) && same(x.guards, y.guards) &&
-         same(x.pad, y.pad);
+         same(x.where, y.where) && same(x.gathers, y.gathers) && same(x.pad, y.pad);
 }
 
 bool Matcher::match(const TileContract& x, const TileContract& y) {

@@ -30,6 +30,13 @@ class Matcher {
   bool same(const Attribute& x, const Attribute& y) const;
   bool same(const KernelResult& x, const KernelResult& y) const;
   bool same(const TileGuard& x, const TileGuard& y) const;
+  bool same(const TileCondition& x, const TileCondition& y) const {
+    return same(x.at.start, y.at.start) && same(x.at.strides, y.at.strides) && same(x.bound, y.bound);
+  }
+  bool same(const TileGather& x, const TileGather& y) const {
+    return same(x.positions, y.positions) && same(x.at.start, y.at.start) && same(x.at.strides, y.at.strides) &&
+           same(x.stride, y.stride);
+  }
   bool same(const TileOperand& x, const TileOperand& y) const;
   bool same(const std::variant<std::string, Operand>& x, const std::variant<std::string, Operand>& y) const;
   template <class T>

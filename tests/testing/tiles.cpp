@@ -14,6 +14,11 @@ std::map<std::string, std::int64_t> small_tiles(const Module& module) {
     for_each_stm(*function->body, [&](const Stm& stm) {
       const auto* size = get_if<GetSize>(stm);
       if (!size) return;
+      // Several blocks share what they can.
+      if (size->name.find(".blocks") != std::string::npos && size->name.find(".hist") == std::string::npos) {
+        numbers[size->name] = 5;
+        return;
+      }
       // Threads 2, registers 1 and 2 in turn, depth 3.
       const bool threads = size->size_class == SizeClass::tile_size;
       const bool depth = threads && size->name.find(".T_q") != std::string::npos;

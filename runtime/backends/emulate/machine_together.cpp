@@ -39,22 +39,25 @@ bool Machine::is_known(Stamp other) const {
 
 // What one of them knew before a barrier all know behind it. `warp`: -1: all threads of the block.
 void Machine::note_barrier(const std::vector<int>& threads, int warp) {
-  if (most_together_ == 1) return;
   Block& block = *running_;
-  const auto state_of = [&](int thread) -> Thread& { return block.threads[static_cast<std::size_t>(thread)]; };
   if (warp < 0) {
     std::ranges::fill(block.warp_since, now_);
-    for (const int thread : threads) {
-      block.known.join(state_of(thread).known);
-      state_of(thread).known.clear();
-    }
-    return;
+  } else {
+    block.warp_since[static_cast<std::size_t>(warp)] = now_;
   }
-  block.warp_since[static_cast<std::size_t>(warp)] = now_;
+  if (most_together_ == 1) return;
+  const auto state_of = [&](int thread) -> Thread& { return block.threads[static_cast<std::size_t>(thread)]; };
   if (std::ranges::all_of(threads, [&](int thread) { return state_of(thread).known.empty(); })) return;
   Clock all;
   for (const int thread : threads) all.join(state_of(thread).known);
-  for (const int thread : threads) state_of(thread).known = all;
+  if (warp < 0) block.known.join(all);
+  for (const int thread : threads) {
+    if (warp < 0) {
+      state_of(thread).known.clear();
+    } else {
+      state_of(thread).known = all;
+    }
+  }
 }
 
 void Machine::fence(int line) {

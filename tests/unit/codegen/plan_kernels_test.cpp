@@ -421,7 +421,7 @@ TEST_CASE("forms: one that spills is replaced by the next, with a word in the lo
   c.result_bytes = c.widest_result = c.accumulator_bytes = 4;
   c.operations = 1;
   c.dims[0] = {4096, APL_DIM_M, 0}, c.dims[1] = {4096, APL_DIM_N, 0}, c.dims[2] = {4096, APL_DIM_CONTRACTED, 0};
-  c.operands[0] = {4, {4096, 0, 1}}, c.operands[1] = {4, {0, 1, 4096}};
+  c.operands[0] = {.bytes = 4, .strides = {4096, 0, 1}}, c.operands[1] = {.bytes = 4, .strides = {0, 1, 4096}};
   const apl_plan plans[] = {{{16, 8, 16}, {8, 16}, 3, 0}, {{16, 8, 16}, {8, 8}, 3, 0}};
   const char* const kernels[] = {"large", "small"};
   const apl_plan_set set{"C", 2, kernels, plans};

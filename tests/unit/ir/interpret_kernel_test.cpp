@@ -93,7 +93,7 @@ TEST_CASE("a layout in which elements overlap shows in the result") {
       return Operands{b.let(
           "r", segmap(b, SegLevel::block, {1}, {kReturns}, [&](Builder& block, const std::vector<Value>&) {
             Value shared = block.let("s", SharedArray{ScalarType::i32, Lmad(0, {{4, stride}})});
-            Value full = block.let("full", CopyTile{shared, xs, Lmad(0, {{4, 1}}), {{0, {}}}, int32(0)});
+            Value full = block.let("full", CopyTile{shared, xs, Lmad(0, {{4, 1}}), {{0, {}}}, {}, {}, int32(0)});
             return Operands{block.let(
                 "t", segmap(block, SegLevel::inblock, {4}, {kReturns},
                             [&](Builder& t, const std::vector<Value>& i) { return Operands{t.index(full, {i[0]})}; }))};

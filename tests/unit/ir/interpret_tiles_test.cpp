@@ -72,11 +72,15 @@ struct TiledProduct {
                       as,
                       Lmad(row * s.q + depth, {{t.T * t.R, s.q}, {t.Q, 1}}),
                       {guard(row, s.m), guard(depth, s.q)},
+                      {},
+                      {},
                       int32(0)};
       CopyTile copy_b{loop.params[2],
                       bs,
                       Lmad(depth * s.n + column, {{t.Q, s.n}, {t.T * t.R, 1}}),
                       {guard(depth, s.q), guard(column, s.n)},
+                      {},
+                      {},
                       int32(0)};
       Value a = step.let("a", copy_a);
       Value bt = copies_b ? step.let("b", copy_b) : loop.params[2];

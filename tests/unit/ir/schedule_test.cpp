@@ -136,6 +136,15 @@ TEST_CASE("schedule: a body that is not what it says is refused, each way with i
   CHECK(verdict(memory).empty());
 }
 
+TEST_CASE("schedule: products of f32 are for matrix units where the statement allows products of tf32") {
+  const std::string matrix =
+      replaced(print(tiled("tile-contraction")), "schedule(simt \"mm.\"", "schedule(matrix \"mm.\"");
+  CHECK(verdict(matrix).find("no sum of products that matrix units know") != std::string::npos);
+  for (const char* attribute : {"#[tf32]", "#[f32_3xtf32]"})
+    CHECK(verdict(replaced(matrix, "let {C :", std::string(attribute) + "\n  let {C :")).empty());
+  CHECK_FALSE(verdict(replaced(matrix, "let {C :", "#[no_tiling]\n  let {C :")).empty());
+}
+
 TEST_CASE("schedule: where tiles and accumulators lie is a part of it") {
   const std::string memory = print(tiled("tile-contraction,coalesce,simplify,place-memory"));
   const auto all_replaced = [](std::string text, const std::string& from, const std::string& to) {

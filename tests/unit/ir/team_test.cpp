@@ -91,6 +91,46 @@ TEST_CASE("teams: what cannot have one is refused with the reason") {
           "its body makes arrays");
 }
 
+TEST_CASE("teams: several blocks share an index, as the text says; a scan only of one index, whose rows are returned") {
+  const std::string several = "segmap(thread) (i < m) team(t) blocks(t) { ";
+  CHECK(fault(several + sum_of("let {x : i32} = A[i, k]") + kTail) == "");
+  const Result<Module> module =
+      parse_module(program(several + sum_of("let {x : i32} = A[i, k]") + kTail), "team.aplir");
+  REQUIRE(module);
+  const std::string text = print(*module);
+  CHECK(text.find("segmap(thread) (i < m) team(t) blocks(t) {") != std::string::npos);
+  const Result<Module> again = parse_module(text, "team.aplir");
+  REQUIRE(again);
+  CHECK(print(*again) == text);
+  const auto scan = [](const std::string& type, const std::string& element) {
+    return "let {w : [n]" + type + "} = scan(k < n, {}, \\{} -> { " + element + " }, {scan \\{a : " + type +
+           ", b : " + type + "} -> { let {ab : " + type + "} = add(a, b) in {ab} }, {0" + type +
+           "}}) return {returns w} }";
+  };
+  const std::string narrow = scan("i32", "let {x : i32} = A[i, k] in {x}");
+  CHECK(fault("segmap(thread) (i < 1) team(t) blocks(t) { " + narrow, "[1][n]i32") == "");
+  const auto refuses = [](const std::string& said, const std::string& reason) {
+    CAPTURE(said);
+    CHECK(said.find(reason) != std::string::npos);
+  };
+  refuses(rows_fault(several + narrow), "it cannot have a team: blocks share a scan of several indices");
+  refuses(fault("segmap(thread) (i < m) team(t) rows blocks(t) { " + sum_of("let {x : i32} = A[i, k]") + kTail),
+          "it cannot have a team: it holds rows, which several blocks cannot share");
+  std::string params, others, sums, results, neutral, rows, types;
+  for (int k = 0; k < 9; ++k) {
+    const std::string n = std::to_string(k), comma = k == 0 ? "" : ", ";
+    params += comma + "a" + n + " : i32";
+    others += ", b" + n + " : i32";
+    sums += "let {s" + n + " : i32} = add(a" + n + ", b" + n + ") ";
+    results += comma + "s" + n, neutral += comma + "0i32", rows += comma + "w" + n + " : [n]i32", types += comma + "x";
+  }
+  refuses(fault("segmap(thread) (i < 1) team(t) blocks(t) { let {" + rows +
+                    "} = scan(k < n, {}, \\{} -> { let {x : i32} = A[i, k] in {" + types + "} }, {scan \\{" + params +
+                    others + "} -> { " + sums + "in {" + results + "} }, {" + neutral + "}}) return {returns w0} }",
+                "[1][n]i32"),
+          "it cannot have a team: blocks share a scan of too large values");
+}
+
 // Of a team that holds rows.
 std::string held_fault(const std::string& body, const std::string& result = "v",
                        const std::string& type = "[m][n]i32") {

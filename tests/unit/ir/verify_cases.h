@@ -80,7 +80,7 @@ inline Value shared(Builder& b, const Poly& size) {
   return b.let("s", SharedArray{ScalarType::i32, Lmad::row_major({size})});
 }
 inline CopyTile copy_tile(Value target, Value source, const Poly& size) {
-  return {target, source, Lmad(0, {{size, 1}}), {{0, {}}}, int32(0)};
+  return {target, source, Lmad(0, {{size, 1}}), {{0, {}}}, {}, {}, int32(0)};
 }
 
 }  // namespace apl::test::broken

@@ -287,7 +287,8 @@ TEST_CASE("plans: neighbours that lie together cost what one dim of their produc
     c.operations = 1;
     c.dims[0] = {4096, APL_DIM_M, 0}, c.dims[1] = {682, APL_DIM_N, 0}, c.dims[2] = {6, APL_DIM_N, 0};
     c.dims[3] = {4096, APL_DIM_CONTRACTED, 0};
-    c.operands[0] = {4, {1, 0, 0, 4096}}, c.operands[1] = {4, {0, apart, 1, 682 * apart}};
+    c.operands[0] = {.bytes = 4, .strides = {1, 0, 0, 4096}},
+    c.operands[1] = {.bytes = 4, .strides = {0, apart, 1, 682 * apart}};
     const apl_plan plan{{16, 1, 8, 16}, {8, 1, 16}, 3, 0};
     apl_plan_cost cost;
     apl_plan_estimate(&c, &plan, &h200, &cost);
@@ -299,7 +300,7 @@ TEST_CASE("plans: neighbours that lie together cost what one dim of their produc
   one.operations = 1;
   one.dims[0] = {4096, APL_DIM_M, 0}, one.dims[1] = {4092, APL_DIM_N, 0};
   one.dims[2] = {4096, APL_DIM_CONTRACTED, 0};
-  one.operands[0] = {4, {1, 0, 4096}}, one.operands[1] = {4, {0, 1, 4092}};
+  one.operands[0] = {.bytes = 4, .strides = {1, 0, 4096}}, one.operands[1] = {.bytes = 4, .strides = {0, 1, 4092}};
   const apl_plan plan{{16, 8, 16}, {8, 16}, 3, 0};
   apl_plan_cost cost;
   apl_plan_estimate(&one, &plan, &h200, &cost);

@@ -65,9 +65,24 @@ fun main [{2}] ({3}) : {{{1}}} = {{
                      fmt::join(space, ", "), fmt::join(widths, ", "), fmt::join(reads, " "), last);
 }
 
+// What no step of the reduction changes is in registers: it is used by all of them.
+bool is_resident(const FiringForm& form, unsigned operand) { return operand >> form.space == 0; }
+
+// What steps change is the same for all threads, and so is what tells their results apart: the cache serves them.
+bool is_read_alike(const FiringForm& form) {
+  const unsigned space = (1U << form.space) - 1;
+  std::set<unsigned> seen;
+  for (unsigned operand : form.operands) {
+    if (!is_resident(form, operand) && (operand & space) != 0) return false;
+    if ((operand & space) != 0) seen.insert(operand & space);
+  }
+  return seen.size() <= 1;
+}
+
 // In a block of 2 x 2 x ... results and one step of the reduction: the elements of each operand, and the products that
 // differ in an element. An element is worth keeping if more than one product needs it.
 bool tiling_pays(const FiringForm& form) {
+  if (is_read_alike(form)) return false;
   const unsigned points = 1U << form.space;
   std::set<std::vector<unsigned>> products;
   std::vector<std::set<unsigned>> elements(form.operands.size());
@@ -79,8 +94,8 @@ bool tiling_pays(const FiringForm& form) {
     }
     products.insert(product);
   }
-  for (const std::set<unsigned>& loaded : elements)
-    if (products.size() <= loaded.size()) return false;
+  for (std::size_t o = 0; o < form.operands.size(); ++o)
+    if (!is_resident(form, form.operands[o]) && products.size() <= elements[o].size()) return false;
   return true;
 }
 

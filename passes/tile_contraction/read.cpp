@@ -1,0 +1,58 @@
+// Single elements of operands, where no tile is copied: under their conditions, and where arrays of indices say.
+#include "passes/tile_contraction/tile.h"
+
+namespace apl::tile {
+namespace {
+
+Value flat(Value array, Builder& host) {
+  const Type type = host.values().type(array);
+  if (type.rank() == 1) return array;
+  return host.let(host.values().name(array), Reshape{array, {product(type.shape)}});
+}
+
+}  // namespace
+
+FlatOperand flat_operand(const ContractionOperand& operand, Builder& host) {
+  FlatOperand made;
+  if (!operand.index) made.array = flat(operand.base, host);
+  for (const ContractionGather& gather : operand.gathers) made.positions.push_back(flat(gather.base, host));
+  return made;
+}
+
+Value read_element(const Contraction& contraction, const ContractionOperand& operand, const FlatOperand& from,
+                   const Substitution& indices, Builder& out) {
+  const ValueTable& values = out.values();
+  const auto here = [&](const ContractionAffine& at) {
+    Poly position = at.offset;
+    for (std::size_t d = 0; d < at.strides.size(); ++d)
+      if (!at.strides[d].is_zero()) position += at.strides[d] * Poly(contraction.dims[d].index);
+    return substitute(position, indices);
+  };
+  const auto read = [&](Builder& body) {
+    Poly position = here({operand.offset, operand.strides});
+    for (std::size_t g = 0; g < operand.gathers.size(); ++g) {
+      const ContractionGather& gather = operand.gathers[g];
+      Value at = body.index(from.positions[g], {here(gather.at)}, "at");
+      if (values.type(at).element != ScalarType::i64) at = body.convert(ScalarType::i64, at);
+      position += substitute(gather.stride, indices) * Poly(at);
+    }
+    return from.array ? body.index(from.array, {position}, values.name(operand.element)) : body.size(position, "at");
+  };
+  if (operand.conditions.empty()) return read(out);
+  std::optional<Operand> inside;
+  const auto also = [&](Operand holds) {
+    inside = inside ? Operand(out.binary(BinaryOp::conj, *inside, holds, "inside")) : holds;
+  };
+  for (const ContractionCondition& condition : operand.conditions) {
+    const Operand at = out.size(here(condition.at), "at");
+    also(out.compare(CompareOp::le, i64_constant(0), at, "inside"));
+    if (condition.bound)
+      also(out.compare(CompareOp::lt, at, out.size(substitute(*condition.bound, indices), "bound"), "inside"));
+  }
+  If guarded{*inside, {}, make_body({}, {operand.otherwise})};
+  guarded.then_body = out.body([&](Builder& body) { return std::vector<Operand>{read(body)}; });
+  const Type type = Type::scalar(operand.otherwise.type());
+  return out.let_typed({values.name(operand.element)}, {type}, std::move(guarded)).front();
+}
+
+}  // namespace apl::tile
