@@ -134,14 +134,14 @@ Schedule make_schedule(const Contraction& contraction, const std::vector<DimTile
   const auto groups = two_groups(contraction);
   Schedule schedule;
   if (groups && number("mainloop") != 1) {
-    const bool product = contraction.operands.size() == 2 &&
-                         matrix_products(contraction.map, contraction.reduce.op, attributes, values) > 0 &&
-                         std::ranges::all_of(contraction.operands, [&](const ContractionOperand& operand) {
-                           // Beyond the source their tiles hold zeros.
-                           return !contraction.is_resident(operand) &&
-                                  (operand.conditions.empty() ||
-                                   operand.otherwise == Scalar::zero(operand.otherwise.type()));
-                         });
+    const bool product =
+        contraction.operands.size() == 2 &&
+        matrix_products(contraction.map, contraction.reduce.op, attributes, values) > 0 &&
+        std::ranges::all_of(contraction.operands, [&](const ContractionOperand& operand) {
+          // Both tiles have the innermost steps, and hold zeros beyond the source.
+          return operand.varies(contraction.dims.size() - 1) &&
+                 (operand.conditions.empty() || operand.otherwise == Scalar::zero(operand.otherwise.type()));
+        });
     schedule.unit = product && number("mainloop") != 2 ? Schedule::Unit::matrix : Schedule::Unit::simt;
     // Its copies have tables of rows, not of steps.
     for (const ContractionOperand& operand : contraction.operands)

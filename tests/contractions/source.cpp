@@ -31,7 +31,7 @@ class Source {
 
   // Of an operand's arrays: "X", or "X0" and "X1".
   std::vector<std::string> names(std::size_t operand) const {
-    const std::string letter(1, static_cast<char>('X' + static_cast<int>(operand)));
+    const std::string letter(1, "XYZVU"[operand]);
     if (op_.arrays == 1) return {letter};
     std::vector<std::string> all;
     for (int k = 0; k < op_.arrays; ++k) all.push_back(letter + std::to_string(k));
