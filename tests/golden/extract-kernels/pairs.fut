@@ -1,11 +1,6 @@
--- What belongs to a pair's second index is read once for several first ones: by bodies, and by points with their distances,
--- whose coordinates are in tiles. An element for each pair is used once, so that sums of rows stay in teams.
+-- Distances of all pairs are folded where they are made, in tiles of points. Without a contraction inside, as between bodies,
+-- and with an element for each pair, sums stay with teams.
 -- RUN: inline,simplify,fuse,simplify,cse,extract-kernels,simplify
--- PARAM: bodies.pairs.T_q=2
--- PARAM: bodies.pairs.T_k=2
--- PARAM: bodies.pairs.R_q=2
--- PARAM: bodies.pairs.R_k=1
--- PARAM: bodies.pairs.from=1
 -- PARAM: nearest.pairs.T_q=2
 -- PARAM: nearest.pairs.T_k=2
 -- PARAM: nearest.pairs.R_q=1
@@ -13,7 +8,7 @@
 -- PARAM: nearest.pairs.T_d=2
 -- PARAM: nearest.pairs.from=1
 -- SIZES: n=5 m=5 d=3
--- WANT: choose/segmap(block) 2
+-- WANT: choose/segmap(block) 1
 entry bodies [n] (xs: [n]i32) (ms: [n]i32) : ([n]i32, [n]i32) =
   unzip (map (\x -> reduce_comm (\(a, b) (c, d) -> (a + c, i32.max b d)) (0, i32.lowest)
                                 (map2 (\y m -> (m * (y - x), y - x * m)) xs ms)) xs)
@@ -30,174 +25,37 @@ stage kernel of "pairs.fut"
 #[result_type("([n]i32, [n]i32)")]
 entry bodies (xs : "[n]i32", ms : "[n]i32") : {"[n]i32", "[n]i32"}
 fun bodies [n] (xs : [n]i32, ms : [n]i32) : {[n]i32, [n]i32} = {
-  let {from : i64} = get_size("bodies.pairs.from", threshold, 64)
-  let {T_k : i64} = get_size("bodies.pairs.T_k", tile_size, 32)
-  let {T_q : i64} = get_size("bodies.pairs.T_q", tile_size, 8)
-  let {R_q : i64} = get_size("bodies.pairs.R_q", reg_tile_size, 8)
-  let {R_k : i64} = get_size("bodies.pairs.R_k", reg_tile_size, 4)
-  let {blocks : i64} = size(ceil_div(n, T_q*R_q))
-  let {many : bool} = le(from, blocks)
-  let {tile : i64} = size(T_k*R_k)
-  let {long_enough : bool} = le(tile, n)
-  let {pays : bool} = and(many, long_enough)
-  let {xs_1 : [n]i32, xs_2 : [n]i32} =
-    choose first "bodies.pairs.variant" {
-      tiled when pays {
-        let {xs_3 : [n]i32, xs_4 : [n]i32} =
-          segmap(block) (b_q < ceil_div(n, T_q*R_q)) {
-            let {x : [T_k][T_q][R_q]i32} =
-              segmap(inblock) (t_k < T_k, t_q < T_q) {
-                let {x_1 : [R_q]i32} =
-                  map(i < R_q, {},
-                    \{} -> {
-                      let {query : i64} = size(T_q*R_q*b_q + R_q*t_q + i)
-                      let {inside : bool} = lt(query, n)
-                      let {x_2 : i32} =
-                        if inside {
-                          let {x_3 : i32} = xs[T_q*R_q*b_q + R_q*t_q + i]
-                          in {x_3}
-                        } else {
-                          in {0i32}
-                        }
-                      in {x_2}
-                    })
-                return {private x_1}
-              }
-            let {folded : [T_k][T_q][R_q]i32, folded_1 : [T_k][T_q][R_q]i32} =
-              segmap(inblock) (t_k_1 < T_k, t_q_1 < T_q) {
-                let {init : [R_q]i32} = replicate([R_q], 0i32)
-                let {init_1 : [R_q]i32} = replicate([R_q], -2147483648i32)
-                return {private init, private init_1}
-              }
-            let {folded_2 : [T_k][T_q][R_q]i32, folded_3 : [T_k][T_q][R_q]i32} =
-              loop {folded_4 : [T_k][T_q][R_q]i32 = folded, folded_5 : [T_k][T_q][R_q]i32 = folded_1} for tile_1 < ceil_div(n, T_k*R_k) {
-                let {folded_6 : [T_k][T_q][R_q]i32, folded_7 : [T_k][T_q][R_q]i32} =
-                  segmap(inblock) (t_k_2 < T_k, t_q_2 < T_q) {
-                    let {y : [R_k]i32, m : [R_k]i32} =
-                      map(i_1 < R_k, {},
-                        \{} -> {
-                          let {key : i64} = size(T_k*R_k*tile_1 + R_k*t_k_2 + i_1)
-                          let {inside_1 : bool} = lt(key, n)
-                          let {y_1 : i32, m_1 : i32} =
-                            if inside_1 {
-                              let {y_2 : i32} = xs[T_k*R_k*tile_1 + R_k*t_k_2 + i_1]
-                              let {m_2 : i32} = ms[T_k*R_k*tile_1 + R_k*t_k_2 + i_1]
-                              in {y_2, m_2}
-                            } else {
-                              in {0i32, 0i32}
-                            }
-                          in {y_1, m_1}
-                        })
-                    let {row : [R_q]i32} = folded_4[t_k_2, t_q_2]
-                    let {row_1 : [R_q]i32} = folded_5[t_k_2, t_q_2]
-                    let {row_2 : [R_q]i32} = x[t_k_2, t_q_2]
-                    let {folded_8 : [R_q]i32, folded_9 : [R_q]i32} =
-                      map(i_2 < R_q, {row, row_1, row_2},
-                        \{x_4 : i32, x_5 : i32, x_6 : i32} -> {
-                          let {part : i32, part_1 : i32} =
-                            redomap(i_3 < R_k, {y, m},
-                              \{x_7 : i32, x_8 : i32} -> {
-                                let {key_1 : i64} = size(T_k*R_k*tile_1 + R_k*t_k_2 + i_3)
-                                let {x_9 : i32} = sub(x_7, x_6)
-                                let {x_10 : i32} = mul(x_8, x_9)
-                                let {x_11 : i32} = mul(x_6, x_8)
-                                let {x_12 : i32} = sub(x_7, x_11)
-                                let {inside_2 : bool} = lt(key_1, n)
-                                let {x_13 : i32, x_14 : i32} =
-                                  if inside_2 {
-                                    in {x_10, x_12}
-                                  } else {
-                                    in {0i32, -2147483648i32}
-                                  }
-                                in {x_13, x_14}
-                              },
-                              {commutative \{a : i32, b : i32, c : i32, d : i32} -> {
-                                let {x_15 : i32} = add(a, c)
-                                let {x_16 : i32} = max(b, d)
-                                in {x_15, x_16}
-                              }, {0i32, -2147483648i32}})
-                          let {x_17 : i32} = add(x_4, part)
-                          let {x_18 : i32} = max(x_5, part_1)
-                          in {x_17, x_18}
-                        })
-                    return {private folded_8, private folded_9}
-                  }
-                in {folded_6, folded_7}
-              }
-            let {parts : [T_k][T_q][R_q]i32, parts_1 : [T_k][T_q][R_q]i32} =
-              segmap(inblock) (t_k_3 < T_k, t_q_3 < T_q) {
-                let {row_3 : [R_q]i32} = folded_2[t_k_3, t_q_3]
-                let {row_4 : [R_q]i32} = folded_3[t_k_3, t_q_3]
-                return {returns row_3, returns row_4}
-              }
-            let {out : [T_q][R_q]i32, out_1 : [T_q][R_q]i32} =
-              segmap(inblock) (t_q_4 < T_q) {
-                let {out_2 : [R_q]i32, out_3 : [R_q]i32} =
-                  map(i_4 < R_q, {},
-                    \{} -> {
-                      let {total : i32, total_1 : i32} =
-                        redomap(i_5 < T_k, {},
-                          \{} -> {
-                            let {x_19 : i32} = parts[i_5, t_q_4, i_4]
-                            let {x_20 : i32} = parts_1[i_5, t_q_4, i_4]
-                            in {x_19, x_20}
-                          },
-                          {commutative \{a_1 : i32, b_1 : i32, c_1 : i32, d_1 : i32} -> {
-                            let {x_21 : i32} = add(a_1, c_1)
-                            let {x_22 : i32} = max(b_1, d_1)
-                            in {x_21, x_22}
-                          }, {0i32, -2147483648i32}})
-                      let {query_1 : i64} = size(T_q*R_q*b_q + R_q*t_q_4 + i_4)
-                      let {inside_3 : bool} = lt(query_1, n)
-                      let {out_4 : i32, out_5 : i32} =
-                        if inside_3 {
-                          in {total, total_1}
-                        } else {
-                          in {0i32, 0i32}
-                        }
-                      in {out_4, out_5}
-                    })
-                return {private out_2, private out_3}
-              }
-            return {regtile(n / T_q / R_q) out, regtile(n / T_q / R_q) out_1}
-          }
-        in {xs_3, xs_4}
-      }
-      apart {
-        let {threads : i64} = get_size("bodies.chunks", grid_size, 262144)
-        let {team : i64} = get_size("bodies.team", thread_block_size, 256)
-        let {team_1 : i64} = size(max(min(floor_div(n, 8), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-        let {x_23 : i64} = clz(team_1)
-        let {digits : i64} = sub(63i64, x_23)
-        let {team_2 : i64} = shl(1i64, digits)
-        let {blocks_1 : i64} = get_size("bodies.blocks", grid_size, 1)
-        let {blocks_2 : i64} = size(max(max(min(n, blocks_1), min(floor_div(n, 2048), floor_div(threads, 256*max(n, 1)))), 1))
-        #[chunks]
-        let {r : [n][1]i32, r_1 : [n][1]i32} =
-          segmap(thread) (i_n < n, c_2 < 1) team(team_2) blocks(blocks_2) {
-            let {x_24 : i32} = xs[i_n]
-            let {r_2 : i32, r_3 : i32} =
-              redomap(i_6 < n, {xs, ms},
-                \{y_3 : i32, m_3 : i32} -> {
-                  let {x_25 : i32} = sub(y_3, x_24)
-                  let {x_26 : i32} = mul(m_3, x_25)
-                  let {x_27 : i32} = mul(x_24, m_3)
-                  let {x_28 : i32} = sub(y_3, x_27)
-                  in {x_26, x_28}
-                },
-                {commutative \{a_2 : i32, b_2 : i32, c_3 : i32, d_2 : i32} -> {
-                  let {x_29 : i32} = add(a_2, c_3)
-                  let {x_30 : i32} = max(b_2, d_2)
-                  in {x_29, x_30}
-                }, {0i32, -2147483648i32}})
-            return {returns r_2, returns r_3}
-          }
-        let {r_4 : [n]i32} = reshape(r, [n])
-        let {r_5 : [n]i32} = reshape(r_1, [n])
-        in {r_4, r_5}
-      }
+  let {threads : i64} = get_size("bodies.chunks", grid_size, 262144)
+  let {team : i64} = get_size("bodies.team", thread_block_size, 256)
+  let {team_1 : i64} = size(max(min(floor_div(n, 8), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
+  let {x : i64} = clz(team_1)
+  let {digits : i64} = sub(63i64, x)
+  let {team_2 : i64} = shl(1i64, digits)
+  let {blocks : i64} = get_size("bodies.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(n, blocks), min(floor_div(n, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {r : [n][1]i32, r_1 : [n][1]i32} =
+    segmap(thread) (i_n < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {x_1 : i32} = xs[i_n]
+      let {r_2 : i32, r_3 : i32} =
+        redomap(i < n, {xs, ms},
+          \{y : i32, m : i32} -> {
+            let {x_2 : i32} = sub(y, x_1)
+            let {x_3 : i32} = mul(m, x_2)
+            let {x_4 : i32} = mul(x_1, m)
+            let {x_5 : i32} = sub(y, x_4)
+            in {x_3, x_5}
+          },
+          {commutative \{a : i32, b : i32, c_1 : i32, d : i32} -> {
+            let {x_6 : i32} = add(a, c_1)
+            let {x_7 : i32} = max(b, d)
+            in {x_6, x_7}
+          }, {0i32, -2147483648i32}})
+      return {returns r_2, returns r_3}
     }
-  in {xs_1, xs_2}
+  let {r_4 : [n]i32} = reshape(r, [n])
+  let {r_5 : [n]i32} = reshape(r_1, [n])
+  in {r_4, r_5}
 }
 
 entry nearest (xs : "[n][d]i32", ys : "[m][d]i32") : {"[n]i64"}
@@ -423,17 +281,16 @@ fun rows [n, m] (xss : [n][m]i32, ys : [m]i32) : {[n]i32} = {
 }
 
 -- REMARKS
-applied fuse:vertical, bodies 18:21: the map that makes 'xs' is fused into its use
-applied fuse:vertical, nearest 23:31: the map that makes 'xs' is fused into its use
-applied fuse:vertical, nearest 24:17: the map that makes 'xs' is fused into its use
-applied fuse:vertical, rows 26:72: the map that makes 'xs' is fused into its use
-applied extract-kernels:segmented, bodies 18:9: the reductions that make 'xs' are done in chunks, all at once
-missed extract-kernels:not-tiled, bodies 18:21: the reduction is done in chunks, not tiled: what the reduction goes over (`xs`, `ms`) varies along no parallel dim: all threads read the same elements at a time, which the cache gives to all of them at once {reason=no-free-dim, einsum=a->n, dims=n:batch n_2:contracted, xs=<n_2:1> varies with <>, ms=<n_2:1> varies with <>, xs=one element a block, operator=commutative, condition.free-dim=fails, condition.reuse=fails: there is no free dim, along which elements are used again, condition.reduction=holds: operands vary along n_2, condition.total=holds: map function and operator cannot fail}
-applied extract-kernels:pairs, bodies 18:9: the reduction that makes 'xs' goes through tiles, whose elements are read once for several indices of `n`, where there are enough of these {reused=ms, xs, width=n, contraction=none, numbers=bodies.pairs.*}
-applied extract-kernels:segmented, nearest 22:3: the reductions that make 'xs' are done in chunks, all at once
-missed extract-kernels:not-tiled, nearest 24:17: the reduction is done in chunks, not tiled: the redomap streams rows of `ys`, not elements {reason=operand-row, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=holds: code before and after can be done in the tiled kernel, condition.operands=fails}
+applied fuse:vertical, bodies 13:21: the map that makes 'xs' is fused into its use
+applied fuse:vertical, nearest 18:31: the map that makes 'xs' is fused into its use
+applied fuse:vertical, nearest 19:17: the map that makes 'xs' is fused into its use
+applied fuse:vertical, rows 21:72: the map that makes 'xs' is fused into its use
+applied extract-kernels:segmented, bodies 13:9: the reductions that make 'xs' are done in chunks, all at once
+missed extract-kernels:not-tiled, bodies 13:21: the reduction is done in chunks, not tiled: what the reduction goes over (`xs`, `ms`) varies along no parallel dim: all threads read the same elements at a time, which the cache gives to all of them at once {reason=no-free-dim, einsum=a->n, dims=n:batch n_2:contracted, xs=<n_2:1> varies with <>, ms=<n_2:1> varies with <>, xs=one element a block, operator=commutative, condition.free-dim=fails, condition.reuse=fails: there is no free dim, along which elements are used again, condition.reduction=holds: operands vary along n_2, condition.total=holds: map function and operator cannot fail}
+applied extract-kernels:segmented, nearest 17:3: the reductions that make 'xs' are done in chunks, all at once
+missed extract-kernels:not-tiled, nearest 19:17: the reduction is done in chunks, not tiled: the redomap streams rows of `ys`, not elements {reason=operand-row, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=holds: code before and after can be done in the tiled kernel, condition.operands=fails}
   hint: make the inner results in a line of their own, `let D = map (\a -> map (\b -> ..) ..) ..`, which is tiled, and reduce its rows in the next, `map (reduce ..) D`
-applied extract-kernels:pairs, nearest 22:3: the reduction that makes 'xs' goes through tiles, whose elements are read once for several indices of `n`, where there are enough of these {reused=ys, width=m, contraction=inside, in shared memory, numbers=nearest.pairs.*}
-applied extract-kernels:segmented, rows 26:60: the reductions that make 'xs' are done in chunks, all at once
-missed extract-kernels:not-tiled, rows 26:72: the reduction is done in chunks, not tiled: what varies along a parallel dim (`xss`) varies along all of `n`: each element is used once {reason=no-free-dim, einsum=nm,m->n, dims=n:batch m:contracted, xss=<n:m, m:1> varies with <0>, ys=<m:1> varies with <>, operator=commutative, condition.free-dim=fails, condition.reuse=fails: there is no free dim, along which elements are used again, condition.reduction=holds: operands vary along m, condition.total=holds: map function and operator cannot fail}
+applied extract-kernels:pairs, nearest 17:3: the reduction that makes 'xs' goes through tiles, whose elements are read once for several indices of `n`, where there are enough of these {reused=ys, width=m, numbers=nearest.pairs.*}
+applied extract-kernels:segmented, rows 21:60: the reductions that make 'xs' are done in chunks, all at once
+missed extract-kernels:not-tiled, rows 21:72: the reduction is done in chunks, not tiled: what varies along a parallel dim (`xss`) varies along all of `n`: each element is used once {reason=no-free-dim, einsum=nm,m->n, dims=n:batch m:contracted, xss=<n:m, m:1> varies with <0>, ys=<m:1> varies with <>, operator=commutative, condition.free-dim=fails, condition.reuse=fails: there is no free dim, along which elements are used again, condition.reduction=holds: operands vary along m, condition.total=holds: map function and operator cannot fail}
   hint: map over one more dim, along which `xss` does not vary: several right-hand sides at once
