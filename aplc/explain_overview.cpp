@@ -301,8 +301,8 @@ class Overviewer {
                      : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
                                                        ? "in shared memory where that pays"
                                                        : "a copy for each thread where that pays"
-                      : kernel.shares.empty()     ? "in chunks"
-                                                  : kernel.shares;
+                     : kernel.shares.empty()     ? "in chunks"
+                                                 : kernel.shares;
     if (!kernel.holds_rows && kernel.kind.empty() && !kernel.version.empty()) row.decision += "; " + kernel.version;
     return row;
   }

@@ -5,8 +5,9 @@
 
 Results of odd sizes, and of those that are timed, are compared with PyTorch in f64: no element may be off by more than
 2e-5 of the largest one. Times are medians, in milliseconds, of calls on device memory, one after the other without
-waiting; peers are scaled_dot_product_attention, the formula in PyTorch's operators, and that compiled. With
---backend=emulate the emulator runs the odd sizes, and NumPy is the reference. Exit status 0 only if all is right.
+waiting: of the one kernel (`apl`) and of the nest taken apart (`apart`). Peers are scaled_dot_product_attention, the
+formula in PyTorch's operators, and that compiled. With --backend=emulate the emulator runs the odd sizes, and NumPy is the
+reference. Exit status 0 only if all is right.
 """
 import argparse
 import ctypes
@@ -176,7 +177,11 @@ def peers(entry, tensors, compiles):
 def on_gpu(options, folder):
     import torch
 
-    library = Library(options.aplc, folder, options.param)
+    # One kernel, and the nest taken apart.
+    entries = list(ODD)
+    (folder / "apart").mkdir()
+    library = Library(options.aplc, folder, [f"{e}.attention.from=1" for e in entries] + options.param)
+    apart = Library(options.aplc, folder / "apart", [f"{e}.attention.from=1000000000" for e in entries] + options.param)
     results, good, start = [], True, time.time()
     for entry, sizes in [(e, s) for table in (ODD, TIMED) for e, all_sizes in table.items() for s in all_sizes]:
         if time.time() - start > options.seconds:
@@ -204,6 +209,12 @@ def on_gpu(options, folder):
                 library.free(library.call(entry, given, len(shape)), len(shape))
 
             row["apl"] = median_ms(call, library.wait)
+            others = [apart.array(t) for t in tensors]
+
+            def call_apart():
+                apart.free(apart.call(entry, others, len(shape)), len(shape))
+
+            row["apart"] = median_ms(call_apart, apart.wait)
             row.update(peers(entry, tensors, options.compile))
         results.append(row)
         times = "  ".join(f"{k} {v:.3f}" for k, v in row.items() if isinstance(v, float) and k != "error")
@@ -226,7 +237,8 @@ def emulated(options, folder):
     for entry, all_sizes in ODD.items():
         for sizes in all_sizes:
             arrays = inputs(entry, sizes)
-            command = [options.aplc, "run", f"--backend={options.backend}", "-e", entry, str(PROGRAM)]
+            command = [options.aplc, "run", f"--backend={options.backend}", "-e", entry,
+                       f"--param={entry}.attention.from=1", str(PROGRAM)]
             ran = subprocess.run(command + [f"--param={p}" for p in options.param], capture_output=True, text=True,
                                  input="\n".join(text_of(a) for a in arrays))
             wanted = reference(entry, arrays)

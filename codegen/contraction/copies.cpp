@@ -260,11 +260,13 @@ KernelBlock MainloopLowering::copy_elements(const CopiedTile& copy, const ExprPt
   const std::int64_t bytes = width * static_cast<std::int64_t>(byte_size(copy.tile.element));
   KernelBlock made;
   if (copy.tile.copy_bytes > 0 && bytes >= 4) {
+    made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
     if (row_inside) {
-      made.push_back(
-          do_call(fmt::format("apl_cp_async_or_zeros<{}>", bytes), {copy.target, to, copy.source, at, row_inside}));
-    } else {
-      made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+      KernelBlock zeros;
+      for (std::int64_t e = 0; e < width; ++e)
+        zeros.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))),
+                               literal(Scalar::zero(copy.tile.element))));
+      made = {kernel::branch(row_inside, std::move(made), std::move(zeros))};
     }
   } else {
     for (std::int64_t e = 0; e < width; ++e) {

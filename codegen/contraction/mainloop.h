@@ -61,8 +61,8 @@ struct OperandTile {
   bool lies_by_depth() const { return by_depth || element_bytes() == 1; }
   // Whether a copy has 16 bytes in the source and in the tile.
   bool has_vectors() const { return copy_bytes == 16 && (by_depth || (by_row && !lies_by_depth())); }
-  std::int64_t copy_bytes = 16;  // at most at once; 0: through registers
-  std::string rows;              // table: where rows lie in the source
+  std::int64_t copy_bytes = 16;                        // at most at once; 0: through registers
+  std::string rows;                                    // table: where rows lie in the source
   std::array<std::optional<std::size_t>, 2> row_axes;  // the axes of the rows of M and of N
   std::vector<TileNumber> conditions;                  // what they ask for
   std::vector<TileGather> gathers;                     // along rows: what they add is in `rows`

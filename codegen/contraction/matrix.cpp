@@ -37,7 +37,7 @@ Sharing share_copies(const OperandTile& tile, std::int64_t rows, std::int64_t th
 }
 
 // What goes through registers: so many loads wait for memory at once.
-constexpr std::int64_t kPiecesAtOnce = 4, kPieceWords = 4, kSinglesAtOnce = 8;
+constexpr std::int64_t kPiecesAtOnce = 1, kPieceWords = 4, kSinglesAtOnce = 8;
 
 }  // namespace
 

@@ -29,8 +29,8 @@ std::string Host::copy_call(const std::string& to, const std::string& from, cons
 }
 std::string Host::synchronise_call() { return "ctx->backend->synchronise(ctx)"; }
 
-// A check that failed in a kernel ends the entry before the host acts on what is missing. After the copy nothing is left
-// to wait for.
+// A check that failed in a kernel ends the entry before the host acts on what is missing. After the copy nothing is
+// left to wait for.
 void Host::download_scalar(const std::string& to, const std::string& from, const std::string& bytes) {
   run_call(download_call(to, from, bytes));
   run_call(synchronise_call());

@@ -89,7 +89,7 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
   const double kCopy = 12, kPiece = 40, kScattered = 24, kStep = 60;
   // What goes through registers waits for memory, so many of a thread at once (4097^3 on an H100 took 11.5 ms when each
   // element waited alone).
-  const double kPiecesAtOnce = 4, kSinglesAtOnce = 8;
+  const double kPiecesAtOnce = 1, kSinglesAtOnce = 8;
   const double kLine = 2;
   double copies = 0, lines = 0, waits = 0;
   for (int o = 0; o < 2; ++o) {

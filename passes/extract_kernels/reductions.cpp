@@ -231,12 +231,17 @@ std::vector<Value> in_blocks(const Work& work, const Poly& team, const Poly& blo
   const auto thread_body = [&](Builder& thread, const Substitution& here) {
     Op own = substitute(Op(work.screma), here, values);
     Screma& screma = std::get<Screma>(own);
-    if (screma.widths.size() != 1) {
+    // A reduction of reductions would become one of several widths: elements are found by their place in all of them.
+    bool nests = false;
+    for_each_stm(*screma.map.body, [&](const Stm& stm) { nests = nests || get_if<Screma>(stm) != nullptr; });
+    if (screma.widths.size() != 1 || nests) {
       const Value k = values.add(Type::scalar(ScalarType::i64), "k");
       const Screma of_dims = screma;
-      screma = {.widths = {product(of_dims.widths)}, .indices = {k}};
+      const Poly total = product(of_dims.widths);
+      screma = {.widths = {total}, .indices = {k}};
       screma.reduces = of_dims.reduces;
-      screma.map.body = thread.body([&](Builder& step) { return element_at(of_dims, k, {}, step); });
+      screma.map.body = thread.body(
+          [&](Builder& step) { return element_at(of_dims, step.size(Poly(c) * total + Poly(k), "at"), {}, step); });
     }
     const std::vector<Value> results = thread.let_many(names, std::move(own));
     return Operands(results.begin(), results.end());
@@ -443,9 +448,9 @@ std::vector<Value> fold_by_columns(const Work& work, const Chunks& chunks, const
       many, names, host, [&](Builder& at) { return fold_whole(work, {}, at); }, fold_parts);
 }
 
-// Whether several blocks can share the scan, as one kernel.
+// Whether several blocks can share the scan, as one kernel: rows of a known length may be kept in each thread.
 bool can_look_back(const Work& work, ValueTable& values) {
-  return work.segments.widths.empty() && can_share(work, values) &&
+  return work.segments.widths.empty() && !product(work.screma.widths).constant() && can_share(work, values) &&
          look_back_words(work.screma, values) <= kMostLookBackWords;
 }
 

@@ -76,7 +76,7 @@ class Placer {
   std::string file_;
   Function result_;
   std::optional<Diagnostic> error_;
-  std::unordered_map<Value, Value> tiled_;     // row-major copies of arrays that this kernel takes tiles of
+  std::unordered_map<Value, Value> tiled_;  // row-major copies of arrays that this kernel takes tiles of
   std::unordered_map<Value, std::vector<SegDim>> private_to_;  // by block: the threads that have a copy each
   std::unordered_map<Value, int> reads_left_;  // how often the source names a value in what is not placed yet
   std::unordered_map<Value, std::vector<Value>> bound_to_;  // by block; arrays that were moved since stay

@@ -67,9 +67,11 @@ Fired Simplifier::scatter(Stm& stm, const Scatter& op) { return soac_inputs(stm,
 
 Fired Simplifier::screma(Stm& stm, const Screma& op) {
   if (soac_inputs(stm, op) == Fired::again) return Fired::again;
-  // The reshapes of its inputs would be arrays without memory.
+  // The reshapes of its inputs would be arrays without memory. In kernels dims matter to contractions, which have
+  // several operands; what goes through one array is shared by threads along one width.
   const bool placed = module_.stage == Stage::memory;
-  if (!placed && screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
+  const bool shared = module_.stage == Stage::kernel && op.inputs.size() == 1;
+  if (!placed && !shared && screma_of_flattened(stm, op) == Fired::gone) return Fired::gone;
   return screma_results(stm, op);
 }
 

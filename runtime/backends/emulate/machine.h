@@ -155,7 +155,7 @@ class Machine final : Order {
   std::size_t most_together_ = 1;      // blocks
   std::vector<std::uint32_t> owners_;  // of the launch's intervals, where several run: by the order of their start
   std::uint64_t changes_ = 0;          // of anything that a thread may wait for
-  int reads_ = 0;  // of the running thread
+  int reads_ = 0;                      // of the running thread
   bool looks_in_vain_ = false;         // whether a thread did, often, in this interval
   std::unordered_map<const void*, Clock> told_;  // by address: what an atomic write lets those know that look there
 };

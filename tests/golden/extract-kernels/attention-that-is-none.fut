@@ -41,89 +41,37 @@ fun base_two [n, m, d] (Q : [n][d]f32, K : [m][d]f32, V : [m][d]f32) : {[n][d]f3
   let {x_4 : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x_4)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {x_5 : [n]f32} =
-    if one_chunk {
-      let {per_chunk : i64} = size(m)
-      #[chunks]
-      let {x_6 : [n][1]f32} =
-        segmap(thread) (i_n_1 < n, c < 1) team(team_2) {
-          let {s_1 : [m]f32} = s[i_n_1]
-          let {x_7 : f32} =
-            redomap(k_1 < m, {},
-              \{} -> {
-                let {at : i64} = size(per_chunk*c + k_1)
-                let {i_1 : i64} = size(at)
-                let {x_8 : f32} = s_1[i_1]
-                in {x_8}
-              },
-              {commutative \{a_1 : f32, b_1 : f32} -> { let {x_9 : f32} = max(a_1, b_1) in {x_9} }, {-f32.inf}})
-          return {returns x_7}
-        }
-      let {x_10 : [n]f32} = reshape(x_6, [n])
-      in {x_10}
-    } else {
-      let {n_1 : i64} = size(m + chunks - 1)
-      let {per_chunk_1 : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {x_11 : [n][chunks]f32} =
-        segmap(thread) (i_n_2 < n, c_1 < chunks) team(team_2) {
-          let {s_2 : [m]f32} = s[i_n_2]
-          let {own : i64} = size(max(0, min(-per_chunk_1*c_1 + m, per_chunk_1)))
-          let {x_12 : f32} =
-            redomap(k_2 < own, {},
-              \{} -> {
-                let {at_1 : i64} = size(per_chunk_1*c_1 + k_2)
-                let {i_2 : i64} = size(at_1)
-                let {x_13 : f32} = s_2[i_2]
-                in {x_13}
-              },
-              {commutative \{a_2 : f32, b_2 : f32} -> { let {x_14 : f32} = max(a_2, b_2) in {x_14} }, {-f32.inf}})
-          return {returns x_12}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_15 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_15)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      let {per_chunk_2 : i64} = size(chunks)
-      #[chunks]
-      let {x_16 : [n][1]f32} =
-        segmap(thread) (i_n_3 < n, c_2 < 1) team(team_4) {
-          let {s_3 : [m]f32} = s[i_n_3]
-          let {x_17 : [chunks]f32} = x_11[i_n_3]
-          let {x_18 : f32} =
-            redomap(k_3 < chunks, {},
-              \{} -> {
-                let {at_2 : i64} = size(per_chunk_2*c_2 + k_3)
-                let {i_3 : i64} = size(at_2)
-                let {x_19 : f32} = x_17[i_3]
-                in {x_19}
-              },
-              {commutative \{a_3 : f32, b_3 : f32} -> { let {x_20 : f32} = max(a_3, b_3) in {x_20} }, {-f32.inf}})
-          return {returns x_18}
-        }
-      let {x_21 : [n]f32} = reshape(x_16, [n])
-      in {x_21}
+  let {blocks : i64} = get_size("base_two.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(m, blocks), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {x_5 : [n][1]f32} =
+    segmap(thread) (i_n_1 < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {s_1 : [m]f32} = s[i_n_1]
+      let {x_6 : f32} =
+        reduce(i_1 < m, {s_1},
+          \{x_7 : f32} -> { in {x_7} },
+          {commutative \{a_1 : f32, b_1 : f32} -> { let {x_8 : f32} = max(a_1, b_1) in {x_8} }, {-f32.inf}})
+      return {returns x_6}
     }
-  let {x_22 : [n]f32} = x_5
+  let {x_9 : [n]f32} = reshape(x_5, [n])
+  let {x_10 : [n]f32} = x_9
   let {w : [n][m]f32} =
-    segmap(thread) (i_n_4 < n, i_m_1 < m) {
-      let {s_4 : [m]f32} = s[i_n_4]
-      let {x_23 : f32} = x_22[i_n_4]
-      let {s_5 : f32} = s_4[i_m_1]
-      let {x_24 : f32} = sub(s_5, x_23)
-      let {x_25 : f32} = pow(2.0f32, x_24)
-      return {returns x_25}
+    segmap(thread) (i_n_2 < n, i_m_1 < m) {
+      let {s_2 : [m]f32} = s[i_n_2]
+      let {x_11 : f32} = x_10[i_n_2]
+      let {s_3 : f32} = s_2[i_m_1]
+      let {x_12 : f32} = sub(s_3, x_11)
+      let {x_13 : f32} = pow(2.0f32, x_12)
+      return {returns x_13}
     }
   let {xs : [n][d]f32} =
-    segmap(thread) (i_n_5 < n, i_d < d) {
-      let {w_1 : [m]f32} = w[i_n_5]
+    segmap(thread) (i_n_3 < n, i_d < d) {
+      let {w_1 : [m]f32} = w[i_n_3]
       let {v : [m]f32} = V_1[i_d]
       let {r_1 : f32} =
-        redomap(i_4 < m, {w_1, v},
-          \{x_26 : f32, x_27 : f32} -> { let {x_28 : f32} = mul(x_26, x_27) in {x_28} },
-          {commutative \{a_4 : f32, b_4 : f32} -> { let {x_29 : f32} = add(a_4, b_4) in {x_29} }, {0.0f32}})
+        redomap(i_2 < m, {w_1, v},
+          \{x_14 : f32, x_15 : f32} -> { let {x_16 : f32} = mul(x_14, x_15) in {x_16} },
+          {commutative \{a_2 : f32, b_2 : f32} -> { let {x_17 : f32} = add(a_2, b_2) in {x_17} }, {0.0f32}})
       return {returns r_1}
     }
   let {xs_1 : [n][d]f32} = xs
@@ -149,89 +97,37 @@ fun quotient [n, m, d] (Q : [n][d]f32, K : [m][d]f32, V : [m][d]f32) : {[n][d]f3
   let {x_4 : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x_4)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {x_5 : [n]f32} =
-    if one_chunk {
-      let {per_chunk : i64} = size(m)
-      #[chunks]
-      let {x_6 : [n][1]f32} =
-        segmap(thread) (i_n_1 < n, c < 1) team(team_2) {
-          let {s_1 : [m]f32} = s[i_n_1]
-          let {x_7 : f32} =
-            redomap(k_1 < m, {},
-              \{} -> {
-                let {at : i64} = size(per_chunk*c + k_1)
-                let {i_1 : i64} = size(at)
-                let {x_8 : f32} = s_1[i_1]
-                in {x_8}
-              },
-              {commutative \{a_1 : f32, b_1 : f32} -> { let {x_9 : f32} = max(a_1, b_1) in {x_9} }, {-f32.inf}})
-          return {returns x_7}
-        }
-      let {x_10 : [n]f32} = reshape(x_6, [n])
-      in {x_10}
-    } else {
-      let {n_1 : i64} = size(m + chunks - 1)
-      let {per_chunk_1 : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {x_11 : [n][chunks]f32} =
-        segmap(thread) (i_n_2 < n, c_1 < chunks) team(team_2) {
-          let {s_2 : [m]f32} = s[i_n_2]
-          let {own : i64} = size(max(0, min(-per_chunk_1*c_1 + m, per_chunk_1)))
-          let {x_12 : f32} =
-            redomap(k_2 < own, {},
-              \{} -> {
-                let {at_1 : i64} = size(per_chunk_1*c_1 + k_2)
-                let {i_2 : i64} = size(at_1)
-                let {x_13 : f32} = s_2[i_2]
-                in {x_13}
-              },
-              {commutative \{a_2 : f32, b_2 : f32} -> { let {x_14 : f32} = max(a_2, b_2) in {x_14} }, {-f32.inf}})
-          return {returns x_12}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_15 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_15)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      let {per_chunk_2 : i64} = size(chunks)
-      #[chunks]
-      let {x_16 : [n][1]f32} =
-        segmap(thread) (i_n_3 < n, c_2 < 1) team(team_4) {
-          let {s_3 : [m]f32} = s[i_n_3]
-          let {x_17 : [chunks]f32} = x_11[i_n_3]
-          let {x_18 : f32} =
-            redomap(k_3 < chunks, {},
-              \{} -> {
-                let {at_2 : i64} = size(per_chunk_2*c_2 + k_3)
-                let {i_3 : i64} = size(at_2)
-                let {x_19 : f32} = x_17[i_3]
-                in {x_19}
-              },
-              {commutative \{a_3 : f32, b_3 : f32} -> { let {x_20 : f32} = max(a_3, b_3) in {x_20} }, {-f32.inf}})
-          return {returns x_18}
-        }
-      let {x_21 : [n]f32} = reshape(x_16, [n])
-      in {x_21}
+  let {blocks : i64} = get_size("quotient.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(m, blocks), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {x_5 : [n][1]f32} =
+    segmap(thread) (i_n_1 < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {s_1 : [m]f32} = s[i_n_1]
+      let {x_6 : f32} =
+        reduce(i_1 < m, {s_1},
+          \{x_7 : f32} -> { in {x_7} },
+          {commutative \{a_1 : f32, b_1 : f32} -> { let {x_8 : f32} = max(a_1, b_1) in {x_8} }, {-f32.inf}})
+      return {returns x_6}
     }
-  let {x_22 : [n]f32} = x_5
+  let {x_9 : [n]f32} = reshape(x_5, [n])
+  let {x_10 : [n]f32} = x_9
   let {w : [n][m]f32} =
-    segmap(thread) (i_n_4 < n, i_m_1 < m) {
-      let {s_4 : [m]f32} = s[i_n_4]
-      let {x_23 : f32} = x_22[i_n_4]
-      let {s_5 : f32} = s_4[i_m_1]
-      let {x_24 : f32} = div(s_5, x_23)
-      let {x_25 : f32} = exp(x_24)
-      return {returns x_25}
+    segmap(thread) (i_n_2 < n, i_m_1 < m) {
+      let {s_2 : [m]f32} = s[i_n_2]
+      let {x_11 : f32} = x_10[i_n_2]
+      let {s_3 : f32} = s_2[i_m_1]
+      let {x_12 : f32} = div(s_3, x_11)
+      let {x_13 : f32} = exp(x_12)
+      return {returns x_13}
     }
   let {xs : [n][d]f32} =
-    segmap(thread) (i_n_5 < n, i_d < d) {
-      let {w_1 : [m]f32} = w[i_n_5]
+    segmap(thread) (i_n_3 < n, i_d < d) {
+      let {w_1 : [m]f32} = w[i_n_3]
       let {v : [m]f32} = V_1[i_d]
       let {r_1 : f32} =
-        redomap(i_4 < m, {w_1, v},
-          \{x_26 : f32, x_27 : f32} -> { let {x_28 : f32} = mul(x_26, x_27) in {x_28} },
-          {commutative \{a_4 : f32, b_4 : f32} -> { let {x_29 : f32} = add(a_4, b_4) in {x_29} }, {0.0f32}})
+        redomap(i_2 < m, {w_1, v},
+          \{x_14 : f32, x_15 : f32} -> { let {x_16 : f32} = mul(x_14, x_15) in {x_16} },
+          {commutative \{a_2 : f32, b_2 : f32} -> { let {x_17 : f32} = add(a_2, b_2) in {x_17} }, {0.0f32}})
       return {returns r_1}
     }
   let {xs_1 : [n][d]f32} = xs
@@ -257,89 +153,37 @@ fun mean [n, m, d] (Q : [n][d]f32, K : [m][d]f32, V : [m][d]f32) : {[n][d]f32} =
   let {x_4 : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x_4)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {x_5 : [n]f32} =
-    if one_chunk {
-      let {per_chunk : i64} = size(m)
-      #[chunks]
-      let {x_6 : [n][1]f32} =
-        segmap(thread) (i_n_1 < n, c < 1) team(team_2) {
-          let {s_1 : [m]f32} = s[i_n_1]
-          let {x_7 : f32} =
-            redomap(k_1 < m, {},
-              \{} -> {
-                let {at : i64} = size(per_chunk*c + k_1)
-                let {i_1 : i64} = size(at)
-                let {x_8 : f32} = s_1[i_1]
-                in {x_8}
-              },
-              {commutative \{a_1 : f32, b_1 : f32} -> { let {x_9 : f32} = add(a_1, b_1) in {x_9} }, {0.0f32}})
-          return {returns x_7}
-        }
-      let {x_10 : [n]f32} = reshape(x_6, [n])
-      in {x_10}
-    } else {
-      let {n_1 : i64} = size(m + chunks - 1)
-      let {per_chunk_1 : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {x_11 : [n][chunks]f32} =
-        segmap(thread) (i_n_2 < n, c_1 < chunks) team(team_2) {
-          let {s_2 : [m]f32} = s[i_n_2]
-          let {own : i64} = size(max(0, min(-per_chunk_1*c_1 + m, per_chunk_1)))
-          let {x_12 : f32} =
-            redomap(k_2 < own, {},
-              \{} -> {
-                let {at_1 : i64} = size(per_chunk_1*c_1 + k_2)
-                let {i_2 : i64} = size(at_1)
-                let {x_13 : f32} = s_2[i_2]
-                in {x_13}
-              },
-              {commutative \{a_2 : f32, b_2 : f32} -> { let {x_14 : f32} = add(a_2, b_2) in {x_14} }, {0.0f32}})
-          return {returns x_12}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_15 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_15)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      let {per_chunk_2 : i64} = size(chunks)
-      #[chunks]
-      let {x_16 : [n][1]f32} =
-        segmap(thread) (i_n_3 < n, c_2 < 1) team(team_4) {
-          let {s_3 : [m]f32} = s[i_n_3]
-          let {x_17 : [chunks]f32} = x_11[i_n_3]
-          let {x_18 : f32} =
-            redomap(k_3 < chunks, {},
-              \{} -> {
-                let {at_2 : i64} = size(per_chunk_2*c_2 + k_3)
-                let {i_3 : i64} = size(at_2)
-                let {x_19 : f32} = x_17[i_3]
-                in {x_19}
-              },
-              {commutative \{a_3 : f32, b_3 : f32} -> { let {x_20 : f32} = add(a_3, b_3) in {x_20} }, {0.0f32}})
-          return {returns x_18}
-        }
-      let {x_21 : [n]f32} = reshape(x_16, [n])
-      in {x_21}
+  let {blocks : i64} = get_size("mean.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(m, blocks), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {x_5 : [n][1]f32} =
+    segmap(thread) (i_n_1 < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {s_1 : [m]f32} = s[i_n_1]
+      let {x_6 : f32} =
+        reduce(i_1 < m, {s_1},
+          \{x_7 : f32} -> { in {x_7} },
+          {commutative \{a_1 : f32, b_1 : f32} -> { let {x_8 : f32} = add(a_1, b_1) in {x_8} }, {0.0f32}})
+      return {returns x_6}
     }
-  let {x_22 : [n]f32} = x_5
+  let {x_9 : [n]f32} = reshape(x_5, [n])
+  let {x_10 : [n]f32} = x_9
   let {w : [n][m]f32} =
-    segmap(thread) (i_n_4 < n, i_m_1 < m) {
-      let {s_4 : [m]f32} = s[i_n_4]
-      let {x_23 : f32} = x_22[i_n_4]
-      let {s_5 : f32} = s_4[i_m_1]
-      let {x_24 : f32} = sub(s_5, x_23)
-      let {x_25 : f32} = exp(x_24)
-      return {returns x_25}
+    segmap(thread) (i_n_2 < n, i_m_1 < m) {
+      let {s_2 : [m]f32} = s[i_n_2]
+      let {x_11 : f32} = x_10[i_n_2]
+      let {s_3 : f32} = s_2[i_m_1]
+      let {x_12 : f32} = sub(s_3, x_11)
+      let {x_13 : f32} = exp(x_12)
+      return {returns x_13}
     }
   let {xs : [n][d]f32} =
-    segmap(thread) (i_n_5 < n, i_d < d) {
-      let {w_1 : [m]f32} = w[i_n_5]
+    segmap(thread) (i_n_3 < n, i_d < d) {
+      let {w_1 : [m]f32} = w[i_n_3]
       let {v : [m]f32} = V_1[i_d]
       let {r_1 : f32} =
-        redomap(i_4 < m, {w_1, v},
-          \{x_26 : f32, x_27 : f32} -> { let {x_28 : f32} = mul(x_26, x_27) in {x_28} },
-          {commutative \{a_4 : f32, b_4 : f32} -> { let {x_29 : f32} = add(a_4, b_4) in {x_29} }, {0.0f32}})
+        redomap(i_2 < m, {w_1, v},
+          \{x_14 : f32, x_15 : f32} -> { let {x_16 : f32} = mul(x_14, x_15) in {x_16} },
+          {commutative \{a_2 : f32, b_2 : f32} -> { let {x_17 : f32} = add(a_2, b_2) in {x_17} }, {0.0f32}})
       return {returns r_1}
     }
   let {xs_1 : [n][d]f32} = xs
@@ -365,90 +209,38 @@ fun doubled [n, m, d] (Q : [n][d]f32, K : [m][d]f32, V : [m][d]f32) : {[n][d]f32
   let {x_4 : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x_4)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {x_5 : [n]f32} =
-    if one_chunk {
-      let {per_chunk : i64} = size(m)
-      #[chunks]
-      let {x_6 : [n][1]f32} =
-        segmap(thread) (i_n_1 < n, c < 1) team(team_2) {
-          let {s_1 : [m]f32} = s[i_n_1]
-          let {x_7 : f32} =
-            redomap(k_1 < m, {},
-              \{} -> {
-                let {at : i64} = size(per_chunk*c + k_1)
-                let {i_1 : i64} = size(at)
-                let {x_8 : f32} = s_1[i_1]
-                in {x_8}
-              },
-              {commutative \{a_1 : f32, b_1 : f32} -> { let {x_9 : f32} = max(a_1, b_1) in {x_9} }, {-f32.inf}})
-          return {returns x_7}
-        }
-      let {x_10 : [n]f32} = reshape(x_6, [n])
-      in {x_10}
-    } else {
-      let {n_1 : i64} = size(m + chunks - 1)
-      let {per_chunk_1 : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {x_11 : [n][chunks]f32} =
-        segmap(thread) (i_n_2 < n, c_1 < chunks) team(team_2) {
-          let {s_2 : [m]f32} = s[i_n_2]
-          let {own : i64} = size(max(0, min(-per_chunk_1*c_1 + m, per_chunk_1)))
-          let {x_12 : f32} =
-            redomap(k_2 < own, {},
-              \{} -> {
-                let {at_1 : i64} = size(per_chunk_1*c_1 + k_2)
-                let {i_2 : i64} = size(at_1)
-                let {x_13 : f32} = s_2[i_2]
-                in {x_13}
-              },
-              {commutative \{a_2 : f32, b_2 : f32} -> { let {x_14 : f32} = max(a_2, b_2) in {x_14} }, {-f32.inf}})
-          return {returns x_12}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_15 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_15)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      let {per_chunk_2 : i64} = size(chunks)
-      #[chunks]
-      let {x_16 : [n][1]f32} =
-        segmap(thread) (i_n_3 < n, c_2 < 1) team(team_4) {
-          let {s_3 : [m]f32} = s[i_n_3]
-          let {x_17 : [chunks]f32} = x_11[i_n_3]
-          let {x_18 : f32} =
-            redomap(k_3 < chunks, {},
-              \{} -> {
-                let {at_2 : i64} = size(per_chunk_2*c_2 + k_3)
-                let {i_3 : i64} = size(at_2)
-                let {x_19 : f32} = x_17[i_3]
-                in {x_19}
-              },
-              {commutative \{a_3 : f32, b_3 : f32} -> { let {x_20 : f32} = max(a_3, b_3) in {x_20} }, {-f32.inf}})
-          return {returns x_18}
-        }
-      let {x_21 : [n]f32} = reshape(x_16, [n])
-      in {x_21}
+  let {blocks : i64} = get_size("doubled.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(m, blocks), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {x_5 : [n][1]f32} =
+    segmap(thread) (i_n_1 < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {s_1 : [m]f32} = s[i_n_1]
+      let {x_6 : f32} =
+        reduce(i_1 < m, {s_1},
+          \{x_7 : f32} -> { in {x_7} },
+          {commutative \{a_1 : f32, b_1 : f32} -> { let {x_8 : f32} = max(a_1, b_1) in {x_8} }, {-f32.inf}})
+      return {returns x_6}
     }
-  let {x_22 : [n]f32} = x_5
+  let {x_9 : [n]f32} = reshape(x_5, [n])
+  let {x_10 : [n]f32} = x_9
   let {w : [n][m]f32} =
-    segmap(thread) (i_n_4 < n, i_m_1 < m) {
-      let {s_4 : [m]f32} = s[i_n_4]
-      let {x_23 : f32} = x_22[i_n_4]
-      let {s_5 : f32} = s_4[i_m_1]
-      let {x_24 : f32} = mul(s_5, 2.0f32)
-      let {x_25 : f32} = sub(x_24, x_23)
-      let {x_26 : f32} = exp(x_25)
-      return {returns x_26}
+    segmap(thread) (i_n_2 < n, i_m_1 < m) {
+      let {s_2 : [m]f32} = s[i_n_2]
+      let {x_11 : f32} = x_10[i_n_2]
+      let {s_3 : f32} = s_2[i_m_1]
+      let {x_12 : f32} = mul(s_3, 2.0f32)
+      let {x_13 : f32} = sub(x_12, x_11)
+      let {x_14 : f32} = exp(x_13)
+      return {returns x_14}
     }
   let {xs : [n][d]f32} =
-    segmap(thread) (i_n_5 < n, i_d < d) {
-      let {w_1 : [m]f32} = w[i_n_5]
+    segmap(thread) (i_n_3 < n, i_d < d) {
+      let {w_1 : [m]f32} = w[i_n_3]
       let {v : [m]f32} = V_1[i_d]
       let {r_1 : f32} =
-        redomap(i_4 < m, {w_1, v},
-          \{x_27 : f32, x_28 : f32} -> { let {x_29 : f32} = mul(x_27, x_28) in {x_29} },
-          {commutative \{a_4 : f32, b_4 : f32} -> { let {x_30 : f32} = add(a_4, b_4) in {x_30} }, {0.0f32}})
+        redomap(i_2 < m, {w_1, v},
+          \{x_15 : f32, x_16 : f32} -> { let {x_17 : f32} = mul(x_15, x_16) in {x_17} },
+          {commutative \{a_2 : f32, b_2 : f32} -> { let {x_18 : f32} = add(a_2, b_2) in {x_18} }, {0.0f32}})
       return {returns r_1}
     }
   let {xs_1 : [n][d]f32} = xs
@@ -474,175 +266,67 @@ fun twice [n, m, d] (Q : [n][d]f32, K : [m][d]f32, V : [m][d]f32) : {[n][d]f32} 
   let {x_4 : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x_4)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {x_5 : [n]f32} =
-    if one_chunk {
-      let {per_chunk : i64} = size(m)
-      #[chunks]
-      let {x_6 : [n][1]f32} =
-        segmap(thread) (i_n_1 < n, c < 1) team(team_2) {
-          let {s_1 : [m]f32} = s[i_n_1]
-          let {x_7 : f32} =
-            redomap(k_1 < m, {},
-              \{} -> {
-                let {at : i64} = size(per_chunk*c + k_1)
-                let {i_1 : i64} = size(at)
-                let {x_8 : f32} = s_1[i_1]
-                in {x_8}
-              },
-              {commutative \{a_1 : f32, b_1 : f32} -> { let {x_9 : f32} = max(a_1, b_1) in {x_9} }, {-f32.inf}})
-          return {returns x_7}
-        }
-      let {x_10 : [n]f32} = reshape(x_6, [n])
-      in {x_10}
-    } else {
-      let {n_1 : i64} = size(m + chunks - 1)
-      let {per_chunk_1 : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {x_11 : [n][chunks]f32} =
-        segmap(thread) (i_n_2 < n, c_1 < chunks) team(team_2) {
-          let {s_2 : [m]f32} = s[i_n_2]
-          let {own : i64} = size(max(0, min(-per_chunk_1*c_1 + m, per_chunk_1)))
-          let {x_12 : f32} =
-            redomap(k_2 < own, {},
-              \{} -> {
-                let {at_1 : i64} = size(per_chunk_1*c_1 + k_2)
-                let {i_2 : i64} = size(at_1)
-                let {x_13 : f32} = s_2[i_2]
-                in {x_13}
-              },
-              {commutative \{a_2 : f32, b_2 : f32} -> { let {x_14 : f32} = max(a_2, b_2) in {x_14} }, {-f32.inf}})
-          return {returns x_12}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_15 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_15)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      let {per_chunk_2 : i64} = size(chunks)
-      #[chunks]
-      let {x_16 : [n][1]f32} =
-        segmap(thread) (i_n_3 < n, c_2 < 1) team(team_4) {
-          let {s_3 : [m]f32} = s[i_n_3]
-          let {x_17 : [chunks]f32} = x_11[i_n_3]
-          let {x_18 : f32} =
-            redomap(k_3 < chunks, {},
-              \{} -> {
-                let {at_2 : i64} = size(per_chunk_2*c_2 + k_3)
-                let {i_3 : i64} = size(at_2)
-                let {x_19 : f32} = x_17[i_3]
-                in {x_19}
-              },
-              {commutative \{a_3 : f32, b_3 : f32} -> { let {x_20 : f32} = max(a_3, b_3) in {x_20} }, {-f32.inf}})
-          return {returns x_18}
-        }
-      let {x_21 : [n]f32} = reshape(x_16, [n])
-      in {x_21}
+  let {blocks : i64} = get_size("twice.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(m, blocks), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {x_5 : [n][1]f32} =
+    segmap(thread) (i_n_1 < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {s_1 : [m]f32} = s[i_n_1]
+      let {x_6 : f32} =
+        reduce(i_1 < m, {s_1},
+          \{x_7 : f32} -> { in {x_7} },
+          {commutative \{a_1 : f32, b_1 : f32} -> { let {x_8 : f32} = max(a_1, b_1) in {x_8} }, {-f32.inf}})
+      return {returns x_6}
     }
-  let {x_22 : [n]f32} = x_5
+  let {x_9 : [n]f32} = reshape(x_5, [n])
+  let {x_10 : [n]f32} = x_9
   let {e : [n][m]f32} =
-    segmap(thread) (i_n_4 < n, i_m_1 < m) {
-      let {s_4 : [m]f32} = s[i_n_4]
-      let {x_23 : f32} = x_22[i_n_4]
-      let {s_5 : f32} = s_4[i_m_1]
-      let {x_24 : f32} = sub(s_5, x_23)
-      let {x_25 : f32} = exp(x_24)
-      return {returns x_25}
+    segmap(thread) (i_n_2 < n, i_m_1 < m) {
+      let {s_2 : [m]f32} = s[i_n_2]
+      let {x_11 : f32} = x_10[i_n_2]
+      let {s_3 : f32} = s_2[i_m_1]
+      let {x_12 : f32} = sub(s_3, x_11)
+      let {x_13 : f32} = exp(x_12)
+      return {returns x_13}
     }
   let {threads_1 : i64} = get_size("twice.chunks_2", grid_size, 262144)
-  let {team_5 : i64} = get_size("twice.team_2", thread_block_size, 256)
-  let {team_6 : i64} = size(max(min(floor_div(m, 8), min(min(team_5, 256), max(floor_div(threads_1, max(n, 1)), 32))), 1))
-  let {x_26 : i64} = clz(team_6)
-  let {digits_2 : i64} = sub(63i64, x_26)
-  let {team_7 : i64} = shl(1i64, digits_2)
-  let {chunks_1 : i64} = size(max(min(floor_div(m, 8*team_7), floor_div(threads_1, max(n*team_7, 1))), 1))
-  let {one_chunk_1 : bool} = eq(chunks_1, 1i64)
-  let {t : [n]f32} =
-    if one_chunk_1 {
-      let {per_chunk_3 : i64} = size(m)
-      #[chunks]
-      let {t_1 : [n][1]f32} =
-        segmap(thread) (i_n_5 < n, c_3 < 1) team(team_7) {
-          let {s_6 : [m]f32} = s[i_n_5]
-          let {e_1 : [m]f32} = e[i_n_5]
-          let {t_2 : f32} =
-            redomap(k_4 < m, {},
-              \{} -> {
-                let {at_3 : i64} = size(per_chunk_3*c_3 + k_4)
-                let {i_4 : i64} = size(at_3)
-                let {s_7 : f32} = s_6[i_4]
-                let {x_27 : f32} = e_1[i_4]
-                in {x_27}
-              },
-              {commutative \{a_4 : f32, b_4 : f32} -> { let {x_28 : f32} = add(a_4, b_4) in {x_28} }, {0.0f32}})
-          return {returns t_2}
-        }
-      let {t_3 : [n]f32} = reshape(t_1, [n])
-      in {t_3}
-    } else {
-      let {n_2 : i64} = size(m + chunks_1 - 1)
-      let {per_chunk_4 : i64} = quot(n_2, chunks_1)
-      #[chunks]
-      let {t_4 : [n][chunks_1]f32} =
-        segmap(thread) (i_n_6 < n, c_4 < chunks_1) team(team_7) {
-          let {s_8 : [m]f32} = s[i_n_6]
-          let {e_2 : [m]f32} = e[i_n_6]
-          let {own_1 : i64} = size(max(0, min(-per_chunk_4*c_4 + m, per_chunk_4)))
-          let {t_5 : f32} =
-            redomap(k_5 < own_1, {},
-              \{} -> {
-                let {at_4 : i64} = size(per_chunk_4*c_4 + k_5)
-                let {i_5 : i64} = size(at_4)
-                let {s_9 : f32} = s_8[i_5]
-                let {x_29 : f32} = e_2[i_5]
-                in {x_29}
-              },
-              {commutative \{a_5 : f32, b_5 : f32} -> { let {x_30 : f32} = add(a_5, b_5) in {x_30} }, {0.0f32}})
-          return {returns t_5}
-        }
-      let {team_8 : i64} = size(max(min(floor_div(chunks_1, 2), min(min(team_5, 256), max(floor_div(threads_1, max(n, 1)), 32))), 1))
-      let {x_31 : i64} = clz(team_8)
-      let {digits_3 : i64} = sub(63i64, x_31)
-      let {team_9 : i64} = shl(1i64, digits_3)
-      let {per_chunk_5 : i64} = size(chunks_1)
-      #[chunks]
-      let {t_6 : [n][1]f32} =
-        segmap(thread) (i_n_7 < n, c_5 < 1) team(team_9) {
-          let {s_10 : [m]f32} = s[i_n_7]
-          let {e_3 : [m]f32} = e[i_n_7]
-          let {t_7 : [chunks_1]f32} = t_4[i_n_7]
-          let {t_8 : f32} =
-            redomap(k_6 < chunks_1, {},
-              \{} -> {
-                let {at_5 : i64} = size(per_chunk_5*c_5 + k_6)
-                let {i_6 : i64} = size(at_5)
-                let {t_9 : f32} = t_7[i_6]
-                in {t_9}
-              },
-              {commutative \{a_6 : f32, b_6 : f32} -> { let {x_32 : f32} = add(a_6, b_6) in {x_32} }, {0.0f32}})
-          return {returns t_8}
-        }
-      let {t_10 : [n]f32} = reshape(t_6, [n])
-      in {t_10}
+  let {team_3 : i64} = get_size("twice.team_2", thread_block_size, 256)
+  let {team_4 : i64} = size(max(min(floor_div(m, 8), min(min(team_3, 256), max(floor_div(threads_1, max(n, 1)), 32))), 1))
+  let {x_14 : i64} = clz(team_4)
+  let {digits_1 : i64} = sub(63i64, x_14)
+  let {team_5 : i64} = shl(1i64, digits_1)
+  let {blocks_2 : i64} = get_size("twice.blocks_2", grid_size, 1)
+  let {blocks_3 : i64} = size(max(max(min(m, blocks_2), min(floor_div(m, 2048), floor_div(threads_1, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {t : [n][1]f32} =
+    segmap(thread) (i_n_3 < n, c_1 < 1) team(team_5) blocks(blocks_3) {
+      let {s_4 : [m]f32} = s[i_n_3]
+      let {e_1 : [m]f32} = e[i_n_3]
+      let {t_1 : f32} =
+        redomap(i_2 < m, {s_4, e_1},
+          \{s_5 : f32, x_15 : f32} -> { in {x_15} },
+          {commutative \{a_2 : f32, b_2 : f32} -> { let {x_16 : f32} = add(a_2, b_2) in {x_16} }, {0.0f32}})
+      return {returns t_1}
     }
-  let {t_11 : [n]f32} = t
+  let {t_2 : [n]f32} = reshape(t, [n])
+  let {t_3 : [n]f32} = t_2
   let {w : [n][m]f32} =
-    segmap(thread) (i_n_8 < n, i_m_2 < m) {
-      let {e_4 : [m]f32} = e[i_n_8]
-      let {t_12 : f32} = t_11[i_n_8]
-      let {e_5 : f32} = e_4[i_m_2]
-      let {x_33 : f32} = div(e_5, t_12)
-      let {x_34 : f32} = exp(x_33)
-      return {returns x_34}
+    segmap(thread) (i_n_4 < n, i_m_2 < m) {
+      let {e_2 : [m]f32} = e[i_n_4]
+      let {t_4 : f32} = t_3[i_n_4]
+      let {e_3 : f32} = e_2[i_m_2]
+      let {x_17 : f32} = div(e_3, t_4)
+      let {x_18 : f32} = exp(x_17)
+      return {returns x_18}
     }
   let {xs : [n][d]f32} =
-    segmap(thread) (i_n_9 < n, i_d < d) {
-      let {w_1 : [m]f32} = w[i_n_9]
+    segmap(thread) (i_n_5 < n, i_d < d) {
+      let {w_1 : [m]f32} = w[i_n_5]
       let {v : [m]f32} = V_1[i_d]
       let {r_1 : f32} =
-        redomap(i_7 < m, {w_1, v},
-          \{x_35 : f32, x_36 : f32} -> { let {x_37 : f32} = mul(x_35, x_36) in {x_37} },
-          {commutative \{a_7 : f32, b_7 : f32} -> { let {x_38 : f32} = add(a_7, b_7) in {x_38} }, {0.0f32}})
+        redomap(i_3 < m, {w_1, v},
+          \{x_19 : f32, x_20 : f32} -> { let {x_21 : f32} = mul(x_19, x_20) in {x_21} },
+          {commutative \{a_3 : f32, b_3 : f32} -> { let {x_22 : f32} = add(a_3, b_3) in {x_22} }, {0.0f32}})
       return {returns r_1}
     }
   let {xs_1 : [n][d]f32} = xs
@@ -709,8 +393,8 @@ missed extract-kernels:not-streamed, twice 7:17: the scores of an attention are 
 applied extract-kernels:distributed, twice 6:3: the map that makes 'xs' is split, so that what is inside runs in parallel {parts=6}
 missed extract-kernels:not-tiled, twice 6:30: the reduction is done in chunks, not tiled: the kernel makes the array `s` {reason=code-before, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=fails}
   hint: compute it before the map nest
-missed extract-kernels:not-tiled, twice 6:3: the reduction is done in chunks, not tiled: the kernel streams several redomaps {reason=several-redomaps, condition.one-reduction=fails}
-  hint: reduce in one redomap over one width, or in map nests of their own
+missed extract-kernels:not-tiled, twice 20:25: the reduction is done in chunks, not tiled: the reduction of `t` needs the results of others for its elements: `x` {reason=several-redomaps, condition.one-reduction=fails}
+  hint: make those before the nest, `let M = map (\a -> ..) A`, and take an element of them in it, `map2 (\a m -> ..) A M`: the reduction alone is tiled
 applied extract-kernels:kernel, twice 6:30: 's' is a kernel {space=n, m}
 applied extract-kernels:kernel, twice 20:25: 'e' is a kernel {space=n, m}
 applied extract-kernels:kernel, twice 21:20: 'w' is a kernel {space=n, m}

@@ -18,7 +18,7 @@ stage kernel of "attention.fut"
 
 entry main (Q : "[h][n][d]f32", K : "[h][m][d]f32", V : "[h][m][e]f32") : {"[h][n][e]f32"}
 fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) : {[h][n][e]f32} = {
-  let {from : i64} = get_size("main.attention.from", threshold, 32)
+  let {from : i64} = get_size("main.attention.from", threshold, 1024)
   let {T_k : i64} = get_size("main.attention.short.T_k", tile_size, 8)
   let {T_q : i64} = get_size("main.attention.short.T_q", tile_size, 32)
   let {R_q : i64} = get_size("main.attention.short.R_q", reg_tile_size, 4)
@@ -374,126 +374,64 @@ fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) 
         let {x_71 : i64} = clz(team_1)
         let {digits : i64} = sub(63i64, x_71)
         let {team_2 : i64} = shl(1i64, digits)
-        let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(h*n*team_2, 1))), 1))
-        let {one_chunk : bool} = eq(chunks, 1i64)
-        let {mx : [h][n]f32} =
-          if one_chunk {
-            #[chunks]
-            let {mx_1 : [h][n][1]f32} =
-              segmap(thread) (i_h_1 < h, i_n_1 < n, c_6 < 1) team(team_2) {
-                let {mx_2 : f32} =
-                  redomap(k < m, {},
-                    \{} -> { let {x_72 : f32} = xs_3[i_h_1, i_n_1, m*c_6 + k] in {x_72} },
-                    {commutative \{a_13 : f32, b_15 : f32} -> { let {x_73 : f32} = max(a_13, b_15) in {x_73} }, {-f32.inf}})
-                return {returns mx_2}
-              }
-            let {mx_3 : [h][n]f32} = reshape(mx_1, [h, n])
-            in {mx_3}
-          } else {
-            let {n_1 : i64} = size(m + chunks - 1)
-            let {per_chunk : i64} = quot(n_1, chunks)
-            #[chunks]
-            let {mx_4 : [h][n][chunks]f32} =
-              segmap(thread) (i_h_2 < h, i_n_2 < n, c_7 < chunks) team(team_2) {
-                let {own : i64} = size(max(0, min(-per_chunk*c_7 + m, per_chunk)))
-                let {mx_5 : f32} =
-                  redomap(k_1 < own, {},
-                    \{} -> { let {x_74 : f32} = xs_3[i_h_2, i_n_2, per_chunk*c_7 + k_1] in {x_74} },
-                    {commutative \{a_14 : f32, b_16 : f32} -> { let {x_75 : f32} = max(a_14, b_16) in {x_75} }, {-f32.inf}})
-                return {returns mx_5}
-              }
-            let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(h*n, 1)), 32))), 1))
-            let {x_76 : i64} = clz(team_3)
-            let {digits_1 : i64} = sub(63i64, x_76)
-            let {team_4 : i64} = shl(1i64, digits_1)
-            #[chunks]
-            let {mx_6 : [h][n][1]f32} =
-              segmap(thread) (i_h_3 < h, i_n_3 < n, c_8 < 1) team(team_4) {
-                let {mx_7 : f32} =
-                  redomap(k_2 < chunks, {},
-                    \{} -> { let {mx_8 : f32} = mx_4[i_h_3, i_n_3, chunks*c_8 + k_2] in {mx_8} },
-                    {commutative \{a_15 : f32, b_17 : f32} -> { let {x_77 : f32} = max(a_15, b_17) in {x_77} }, {-f32.inf}})
-                return {returns mx_7}
-              }
-            let {mx_9 : [h][n]f32} = reshape(mx_6, [h, n])
-            in {mx_9}
+        let {blocks_2 : i64} = get_size("main.blocks", grid_size, 1)
+        let {blocks_3 : i64} = size(max(max(min(m, blocks_2), min(floor_div(m, 2048), floor_div(threads, 256*max(h*n, 1)))), 1))
+        #[chunks]
+        let {mx : [h][n][1]f32} =
+          segmap(thread) (i_h_1 < h, i_n_1 < n, c_6 < 1) team(team_2) blocks(blocks_3) {
+            let {xs_4 : [m]f32} = xs_3[i_h_1, i_n_1]
+            let {mx_1 : f32} =
+              reduce(i_41 < m, {xs_4},
+                \{x_72 : f32} -> { in {x_72} },
+                {commutative \{a_13 : f32, b_15 : f32} -> { let {x_73 : f32} = max(a_13, b_15) in {x_73} }, {-f32.inf}})
+            return {returns mx_1}
           }
+        let {mx_2 : [h][n]f32} = reshape(mx, [h, n])
         let {es : [h][n][m]f32} =
-          segmap(thread) (i_h_4 < h, i_n_4 < n, i_m_1 < m) {
-            let {mx_10 : f32} = mx[i_h_4, i_n_4]
-            let {x_78 : f32} = xs_3[i_h_4, i_n_4, i_m_1]
-            let {x_79 : f32} = sub(x_78, mx_10)
-            let {x_80 : f32} = exp(x_79)
-            return {returns x_80}
+          segmap(thread) (i_h_2 < h, i_n_2 < n, i_m_1 < m) {
+            let {mx_3 : f32} = mx_2[i_h_2, i_n_2]
+            let {x_74 : f32} = xs_3[i_h_2, i_n_2, i_m_1]
+            let {x_75 : f32} = sub(x_74, mx_3)
+            let {x_76 : f32} = exp(x_75)
+            return {returns x_76}
           }
         let {threads_1 : i64} = get_size("main.chunks_2", grid_size, 262144)
-        let {team_5 : i64} = get_size("main.team_2", thread_block_size, 256)
-        let {team_6 : i64} = size(max(min(floor_div(m, 8), min(min(team_5, 256), max(floor_div(threads_1, max(h*n, 1)), 32))), 1))
-        let {x_81 : i64} = clz(team_6)
-        let {digits_2 : i64} = sub(63i64, x_81)
-        let {team_7 : i64} = shl(1i64, digits_2)
-        let {chunks_1 : i64} = size(max(min(floor_div(m, 8*team_7), floor_div(threads_1, max(h*n*team_7, 1))), 1))
-        let {one_chunk_1 : bool} = eq(chunks_1, 1i64)
-        let {t_12 : [h][n]f32} =
-          if one_chunk_1 {
-            #[chunks]
-            let {t_13 : [h][n][1]f32} =
-              segmap(thread) (i_h_5 < h, i_n_5 < n, c_9 < 1) team(team_7) {
-                let {t_14 : f32} =
-                  redomap(k_3 < m, {},
-                    \{} -> { let {x_82 : f32} = es[i_h_5, i_n_5, m*c_9 + k_3] in {x_82} },
-                    {commutative \{a_16 : f32, b_18 : f32} -> { let {x_83 : f32} = add(a_16, b_18) in {x_83} }, {0.0f32}})
-                return {returns t_14}
-              }
-            let {t_15 : [h][n]f32} = reshape(t_13, [h, n])
-            in {t_15}
-          } else {
-            let {n_2 : i64} = size(m + chunks_1 - 1)
-            let {per_chunk_1 : i64} = quot(n_2, chunks_1)
-            #[chunks]
-            let {t_16 : [h][n][chunks_1]f32} =
-              segmap(thread) (i_h_6 < h, i_n_6 < n, c_10 < chunks_1) team(team_7) {
-                let {own_1 : i64} = size(max(0, min(-per_chunk_1*c_10 + m, per_chunk_1)))
-                let {t_17 : f32} =
-                  redomap(k_4 < own_1, {},
-                    \{} -> { let {x_84 : f32} = es[i_h_6, i_n_6, per_chunk_1*c_10 + k_4] in {x_84} },
-                    {commutative \{a_17 : f32, b_19 : f32} -> { let {x_85 : f32} = add(a_17, b_19) in {x_85} }, {0.0f32}})
-                return {returns t_17}
-              }
-            let {team_8 : i64} = size(max(min(floor_div(chunks_1, 2), min(min(team_5, 256), max(floor_div(threads_1, max(h*n, 1)), 32))), 1))
-            let {x_86 : i64} = clz(team_8)
-            let {digits_3 : i64} = sub(63i64, x_86)
-            let {team_9 : i64} = shl(1i64, digits_3)
-            #[chunks]
-            let {t_18 : [h][n][1]f32} =
-              segmap(thread) (i_h_7 < h, i_n_7 < n, c_11 < 1) team(team_9) {
-                let {t_19 : f32} =
-                  redomap(k_5 < chunks_1, {},
-                    \{} -> { let {t_20 : f32} = t_16[i_h_7, i_n_7, chunks_1*c_11 + k_5] in {t_20} },
-                    {commutative \{a_18 : f32, b_20 : f32} -> { let {x_87 : f32} = add(a_18, b_20) in {x_87} }, {0.0f32}})
-                return {returns t_19}
-              }
-            let {t_21 : [h][n]f32} = reshape(t_18, [h, n])
-            in {t_21}
+        let {team_3 : i64} = get_size("main.team_2", thread_block_size, 256)
+        let {team_4 : i64} = size(max(min(floor_div(m, 8), min(min(team_3, 256), max(floor_div(threads_1, max(h*n, 1)), 32))), 1))
+        let {x_77 : i64} = clz(team_4)
+        let {digits_1 : i64} = sub(63i64, x_77)
+        let {team_5 : i64} = shl(1i64, digits_1)
+        let {blocks_4 : i64} = get_size("main.blocks_2", grid_size, 1)
+        let {blocks_5 : i64} = size(max(max(min(m, blocks_4), min(floor_div(m, 2048), floor_div(threads_1, 256*max(h*n, 1)))), 1))
+        #[chunks]
+        let {t_12 : [h][n][1]f32} =
+          segmap(thread) (i_h_3 < h, i_n_3 < n, c_7 < 1) team(team_5) blocks(blocks_5) {
+            let {es_1 : [m]f32} = es[i_h_3, i_n_3]
+            let {t_13 : f32} =
+              reduce(i_42 < m, {es_1},
+                \{x_78 : f32} -> { in {x_78} },
+                {commutative \{a_14 : f32, b_16 : f32} -> { let {x_79 : f32} = add(a_14, b_16) in {x_79} }, {0.0f32}})
+            return {returns t_13}
           }
-        let {xs_4 : [h][n][m]f32} =
-          segmap(thread) (i_h_8 < h, i_n_8 < n, i_m_2 < m) {
-            let {t_22 : f32} = t_12[i_h_8, i_n_8]
-            let {x_88 : f32} = es[i_h_8, i_n_8, i_m_2]
-            let {x_89 : f32} = div(x_88, t_22)
-            return {returns x_89}
+        let {t_14 : [h][n]f32} = reshape(t_12, [h, n])
+        let {xs_5 : [h][n][m]f32} =
+          segmap(thread) (i_h_4 < h, i_n_4 < n, i_m_2 < m) {
+            let {t_15 : f32} = t_14[i_h_4, i_n_4]
+            let {x_80 : f32} = es[i_h_4, i_n_4, i_m_2]
+            let {x_81 : f32} = div(x_80, t_15)
+            return {returns x_81}
           }
-        let {xs_5 : [h][n][e]f32} =
-          segmap(thread) (i_h_9 < h, i_n_9 < n, i_e < e) {
-            let {xs_6 : [m]f32} = xs_4[i_h_9, i_n_9]
-            let {c_12 : [m]f32} = V[i_h_9, 0 :+ m, i_e]
+        let {xs_6 : [h][n][e]f32} =
+          segmap(thread) (i_h_5 < h, i_n_5 < n, i_e < e) {
+            let {xs_7 : [m]f32} = xs_5[i_h_5, i_n_5]
+            let {c_8 : [m]f32} = V[i_h_5, 0 :+ m, i_e]
             let {r_1 : f32} =
-              redomap(i_41 < m, {xs_6, c_12},
-                \{x_90 : f32, x_91 : f32} -> { let {x_92 : f32} = mul(x_90, x_91) in {x_92} },
-                {commutative \{a_19 : f32, b_21 : f32} -> { let {x_93 : f32} = add(a_19, b_21) in {x_93} }, {0.0f32}})
+              redomap(i_43 < m, {xs_7, c_8},
+                \{x_82 : f32, x_83 : f32} -> { let {x_84 : f32} = mul(x_82, x_83) in {x_84} },
+                {commutative \{a_15 : f32, b_17 : f32} -> { let {x_85 : f32} = add(a_15, b_17) in {x_85} }, {0.0f32}})
             return {returns r_1}
           }
-        in {xs_5}
+        in {xs_6}
       }
     }
   in {xs}
@@ -511,8 +449,8 @@ applied extract-kernels:streamed, main 9:3: the attention that makes 'xs' is one
 applied extract-kernels:distributed, main 9:3: the map that makes 'xs' is split, so that what is inside runs in parallel {parts=6}
 missed extract-kernels:not-tiled, main 10:24: the reduction is done in chunks, not tiled: the kernel makes the array `xs` {reason=code-before, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=fails}
   hint: compute it before the map nest
-missed extract-kernels:not-tiled, main 9:3: the reduction is done in chunks, not tiled: the kernel streams several redomaps {reason=several-redomaps, condition.one-reduction=fails}
-  hint: reduce in one redomap over one width, or in map nests of their own
+missed extract-kernels:not-tiled, main 13:33: the reduction is done in chunks, not tiled: the reduction of `t` needs the results of others for its elements: `mx` {reason=several-redomaps, condition.one-reduction=fails}
+  hint: make those before the nest, `let M = map (\a -> ..) A`, and take an element of them in it, `map2 (\a m -> ..) A M`: the reduction alone is tiled
 applied extract-kernels:kernel, main 10:24: 'xs' is a kernel {space=h, n, m}
 applied extract-kernels:kernel, main 13:33: 'es' is a kernel {space=h, n, m}
 applied extract-kernels:kernel, main 14:28: 'xs' is a kernel {space=h, n, m}

@@ -31,87 +31,31 @@ fun bodies [n] (xs : [n]i32, ms : [n]i32) : {[n]i32, [n]i32} = {
   let {x : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(n, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {r : [n]i32, r_1 : [n]i32} =
-    if one_chunk {
-      #[chunks]
-      let {r_2 : [n][1]i32, r_3 : [n][1]i32} =
-        segmap(thread) (i_n < n, c < 1) team(team_2) {
-          let {x_1 : i32} = xs[i_n]
-          let {r_4 : i32, r_5 : i32} =
-            redomap(k < n, {},
-              \{} -> {
-                let {y : i32} = xs[n*c + k]
-                let {m : i32} = ms[n*c + k]
-                let {x_2 : i32} = sub(y, x_1)
-                let {x_3 : i32} = mul(m, x_2)
-                let {x_4 : i32} = mul(x_1, m)
-                let {x_5 : i32} = sub(y, x_4)
-                in {x_3, x_5}
-              },
-              {commutative \{a : i32, b : i32, c_1 : i32, d : i32} -> {
-                let {x_6 : i32} = add(a, c_1)
-                let {x_7 : i32} = max(b, d)
-                in {x_6, x_7}
-              }, {0i32, -2147483648i32}})
-          return {returns r_4, returns r_5}
-        }
-      let {r_6 : [n]i32} = reshape(r_2, [n])
-      let {r_7 : [n]i32} = reshape(r_3, [n])
-      in {r_6, r_7}
-    } else {
-      let {n_1 : i64} = size(n + chunks - 1)
-      let {per_chunk : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {r_8 : [n][chunks]i32, r_9 : [n][chunks]i32} =
-        segmap(thread) (i_n_1 < n, c_2 < chunks) team(team_2) {
-          let {x_8 : i32} = xs[i_n_1]
-          let {own : i64} = size(max(0, min(-per_chunk*c_2 + n, per_chunk)))
-          let {r_10 : i32, r_11 : i32} =
-            redomap(k_1 < own, {},
-              \{} -> {
-                let {y_1 : i32} = xs[per_chunk*c_2 + k_1]
-                let {m_1 : i32} = ms[per_chunk*c_2 + k_1]
-                let {x_9 : i32} = sub(y_1, x_8)
-                let {x_10 : i32} = mul(m_1, x_9)
-                let {x_11 : i32} = mul(x_8, m_1)
-                let {x_12 : i32} = sub(y_1, x_11)
-                in {x_10, x_12}
-              },
-              {commutative \{a_1 : i32, b_1 : i32, c_3 : i32, d_1 : i32} -> {
-                let {x_13 : i32} = add(a_1, c_3)
-                let {x_14 : i32} = max(b_1, d_1)
-                in {x_13, x_14}
-              }, {0i32, -2147483648i32}})
-          return {returns r_10, returns r_11}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_15 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_15)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      #[chunks]
-      let {r_12 : [n][1]i32, r_13 : [n][1]i32} =
-        segmap(thread) (i_n_2 < n, c_4 < 1) team(team_4) {
-          let {r_14 : i32, r_15 : i32} =
-            redomap(k_2 < chunks, {},
-              \{} -> {
-                let {r_16 : i32} = r_8[i_n_2, chunks*c_4 + k_2]
-                let {r_17 : i32} = r_9[i_n_2, chunks*c_4 + k_2]
-                in {r_16, r_17}
-              },
-              {commutative \{a_2 : i32, b_2 : i32, c_5 : i32, d_2 : i32} -> {
-                let {x_16 : i32} = add(a_2, c_5)
-                let {x_17 : i32} = max(b_2, d_2)
-                in {x_16, x_17}
-              }, {0i32, -2147483648i32}})
-          return {returns r_14, returns r_15}
-        }
-      let {r_18 : [n]i32} = reshape(r_12, [n])
-      let {r_19 : [n]i32} = reshape(r_13, [n])
-      in {r_18, r_19}
+  let {blocks : i64} = get_size("bodies.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(n, blocks), min(floor_div(n, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {r : [n][1]i32, r_1 : [n][1]i32} =
+    segmap(thread) (i_n < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {x_1 : i32} = xs[i_n]
+      let {r_2 : i32, r_3 : i32} =
+        redomap(i < n, {xs, ms},
+          \{y : i32, m : i32} -> {
+            let {x_2 : i32} = sub(y, x_1)
+            let {x_3 : i32} = mul(m, x_2)
+            let {x_4 : i32} = mul(x_1, m)
+            let {x_5 : i32} = sub(y, x_4)
+            in {x_3, x_5}
+          },
+          {commutative \{a : i32, b : i32, c_1 : i32, d : i32} -> {
+            let {x_6 : i32} = add(a, c_1)
+            let {x_7 : i32} = max(b, d)
+            in {x_6, x_7}
+          }, {0i32, -2147483648i32}})
+      return {returns r_2, returns r_3}
     }
-  in {r, r_1}
+  let {r_4 : [n]i32} = reshape(r, [n])
+  let {r_5 : [n]i32} = reshape(r_1, [n])
+  in {r_4, r_5}
 }
 
 entry nearest (xs : "[n][d]i32", ys : "[m][d]i32") : {"[n]i64"}
@@ -268,120 +212,45 @@ fun nearest [n, m, d] (xs : [n][d]i32, ys : [m][d]i32) : {[n]i64} = {
         let {x_16 : i64} = clz(team_1)
         let {digits : i64} = sub(63i64, x_16)
         let {team_2 : i64} = shl(1i64, digits)
-        let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-        let {one_chunk : bool} = eq(chunks, 1i64)
-        let {r_6 : [n]i64} =
-          if one_chunk {
-            #[chunks]
-            let {r_7 : [n][1]i64} =
-              segmap(thread) (i_n < n, c_9 < 1) team(team_2) {
-                let {x_17 : [d]i32} = xs[i_n]
-                let {r_8 : i32, r_9 : i64} =
-                  redomap(k < m, {},
-                    \{} -> {
-                      let {i_6 : i64} = size(m*c_9 + k)
-                      let {y : [d]i32} = ys[m*c_9 + k]
-                      let {r_10 : i32} =
-                        redomap(i_7 < d, {x_17, y},
-                          \{a_4 : i32, b_4 : i32} -> {
-                            let {x_18 : i32} = sub(a_4, b_4)
-                            let {x_19 : i32} = mul(x_18, x_18)
-                            in {x_19}
-                          },
-                          {commutative \{a_5 : i32, b_5 : i32} -> { let {x_20 : i32} = add(a_5, b_5) in {x_20} }, {0i32}})
-                      in {r_10, i_6}
-                    },
-                    {commutative \{a_6 : i32, i_8 : i64, b_6 : i32, j_2 : i64} -> {
-                      let {c_10 : bool} = lt(a_6, b_6)
-                      let {c_11 : bool} = eq(a_6, b_6)
-                      let {c_12 : bool} = lt(i_8, j_2)
-                      let {x_21 : bool} = and(c_11, c_12)
-                      let {x_22 : bool} = or(c_10, x_21)
-                      let {r_11 : i32, r_12 : i64} =
-                        if x_22 {
-                          in {a_6, i_8}
-                        } else {
-                          in {b_6, j_2}
-                        }
-                      in {r_11, r_12}
-                    }, {2147483647i32, 9223372036854775807i64}})
-                return {returns r_9}
-              }
-            let {r_13 : [n]i64} = reshape(r_7, [n])
-            in {r_13}
-          } else {
-            let {n_1 : i64} = size(m + chunks - 1)
-            let {per_chunk : i64} = quot(n_1, chunks)
-            #[chunks]
-            let {r_14 : [n][chunks]i32, r_15 : [n][chunks]i64} =
-              segmap(thread) (i_n_1 < n, c_13 < chunks) team(team_2) {
-                let {x_23 : [d]i32} = xs[i_n_1]
-                let {own : i64} = size(max(0, min(-per_chunk*c_13 + m, per_chunk)))
-                let {r_16 : i32, r_17 : i64} =
-                  redomap(k_1 < own, {},
-                    \{} -> {
-                      let {i_9 : i64} = size(per_chunk*c_13 + k_1)
-                      let {y_1 : [d]i32} = ys[per_chunk*c_13 + k_1]
-                      let {r_18 : i32} =
-                        redomap(i_10 < d, {x_23, y_1},
-                          \{a_7 : i32, b_7 : i32} -> {
-                            let {x_24 : i32} = sub(a_7, b_7)
-                            let {x_25 : i32} = mul(x_24, x_24)
-                            in {x_25}
-                          },
-                          {commutative \{a_8 : i32, b_8 : i32} -> { let {x_26 : i32} = add(a_8, b_8) in {x_26} }, {0i32}})
-                      in {r_18, i_9}
-                    },
-                    {commutative \{a_9 : i32, i_11 : i64, b_9 : i32, j_3 : i64} -> {
-                      let {c_14 : bool} = lt(a_9, b_9)
-                      let {c_15 : bool} = eq(a_9, b_9)
-                      let {c_16 : bool} = lt(i_11, j_3)
-                      let {x_27 : bool} = and(c_15, c_16)
-                      let {x_28 : bool} = or(c_14, x_27)
-                      let {r_19 : i32, r_20 : i64} =
-                        if x_28 {
-                          in {a_9, i_11}
-                        } else {
-                          in {b_9, j_3}
-                        }
-                      in {r_19, r_20}
-                    }, {2147483647i32, 9223372036854775807i64}})
-                return {returns r_16, returns r_17}
-              }
-            let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-            let {x_29 : i64} = clz(team_3)
-            let {digits_1 : i64} = sub(63i64, x_29)
-            let {team_4 : i64} = shl(1i64, digits_1)
-            #[chunks]
-            let {r_21 : [n][1]i64} =
-              segmap(thread) (i_n_2 < n, c_17 < 1) team(team_4) {
-                let {r_22 : i32, r_23 : i64} =
-                  redomap(k_2 < chunks, {},
-                    \{} -> {
-                      let {r_24 : i32} = r_14[i_n_2, chunks*c_17 + k_2]
-                      let {r_25 : i64} = r_15[i_n_2, chunks*c_17 + k_2]
-                      in {r_24, r_25}
-                    },
-                    {commutative \{a_10 : i32, i_12 : i64, b_10 : i32, j_4 : i64} -> {
-                      let {c_18 : bool} = lt(a_10, b_10)
-                      let {c_19 : bool} = eq(a_10, b_10)
-                      let {c_20 : bool} = lt(i_12, j_4)
-                      let {x_30 : bool} = and(c_19, c_20)
-                      let {x_31 : bool} = or(c_18, x_30)
-                      let {r_26 : i32, r_27 : i64} =
-                        if x_31 {
-                          in {a_10, i_12}
-                        } else {
-                          in {b_10, j_4}
-                        }
-                      in {r_26, r_27}
-                    }, {2147483647i32, 9223372036854775807i64}})
-                return {returns r_23}
-              }
-            let {r_28 : [n]i64} = reshape(r_21, [n])
-            in {r_28}
+        let {blocks_1 : i64} = get_size("nearest.blocks", grid_size, 1)
+        let {blocks_2 : i64} = size(max(max(min(m, blocks_1), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+        #[chunks]
+        let {r_6 : [n][1]i64} =
+          segmap(thread) (i_n < n, c_9 < 1) team(team_2) blocks(blocks_2) {
+            let {x_17 : [d]i32} = xs[i_n]
+            let {r_7 : i32, r_8 : i64} =
+              redomap(k < m, {},
+                \{} -> {
+                  let {i_6 : i64} = size(m*c_9 + k)
+                  let {y : [d]i32} = ys[m*c_9 + k]
+                  let {r_9 : i32} =
+                    redomap(i_7 < d, {x_17, y},
+                      \{a_4 : i32, b_4 : i32} -> {
+                        let {x_18 : i32} = sub(a_4, b_4)
+                        let {x_19 : i32} = mul(x_18, x_18)
+                        in {x_19}
+                      },
+                      {commutative \{a_5 : i32, b_5 : i32} -> { let {x_20 : i32} = add(a_5, b_5) in {x_20} }, {0i32}})
+                  in {r_9, i_6}
+                },
+                {commutative \{a_6 : i32, i_8 : i64, b_6 : i32, j_2 : i64} -> {
+                  let {c_10 : bool} = lt(a_6, b_6)
+                  let {c_11 : bool} = eq(a_6, b_6)
+                  let {c_12 : bool} = lt(i_8, j_2)
+                  let {x_21 : bool} = and(c_11, c_12)
+                  let {x_22 : bool} = or(c_10, x_21)
+                  let {r_10 : i32, r_11 : i64} =
+                    if x_22 {
+                      in {a_6, i_8}
+                    } else {
+                      in {b_6, j_2}
+                    }
+                  in {r_10, r_11}
+                }, {2147483647i32, 9223372036854775807i64}})
+            return {returns r_8}
           }
-        in {r_6}
+        let {r_12 : [n]i64} = reshape(r_6, [n])
+        in {r_12}
       }
     }
   in {xs_1}
@@ -395,61 +264,20 @@ fun rows [n, m] (xss : [n][m]i32, ys : [m]i32) : {[n]i32} = {
   let {x : i64} = clz(team_1)
   let {digits : i64} = sub(63i64, x)
   let {team_2 : i64} = shl(1i64, digits)
-  let {chunks : i64} = size(max(min(floor_div(m, 8*team_2), floor_div(threads, max(n*team_2, 1))), 1))
-  let {one_chunk : bool} = eq(chunks, 1i64)
-  let {r : [n]i32} =
-    if one_chunk {
-      #[chunks]
-      let {r_1 : [n][1]i32} =
-        segmap(thread) (i_n < n, c < 1) team(team_2) {
-          let {r_2 : i32} =
-            redomap(k < m, {},
-              \{} -> {
-                let {x_1 : i32} = xss[i_n, m*c + k]
-                let {x_2 : i32} = ys[m*c + k]
-                let {x_3 : i32} = mul(x_1, x_2)
-                in {x_3}
-              },
-              {commutative \{a : i32, b : i32} -> { let {x_4 : i32} = add(a, b) in {x_4} }, {0i32}})
-          return {returns r_2}
-        }
-      let {r_3 : [n]i32} = reshape(r_1, [n])
-      in {r_3}
-    } else {
-      let {n_1 : i64} = size(m + chunks - 1)
-      let {per_chunk : i64} = quot(n_1, chunks)
-      #[chunks]
-      let {r_4 : [n][chunks]i32} =
-        segmap(thread) (i_n_1 < n, c_1 < chunks) team(team_2) {
-          let {own : i64} = size(max(0, min(-per_chunk*c_1 + m, per_chunk)))
-          let {r_5 : i32} =
-            redomap(k_1 < own, {},
-              \{} -> {
-                let {x_5 : i32} = xss[i_n_1, per_chunk*c_1 + k_1]
-                let {x_6 : i32} = ys[per_chunk*c_1 + k_1]
-                let {x_7 : i32} = mul(x_5, x_6)
-                in {x_7}
-              },
-              {commutative \{a_1 : i32, b_1 : i32} -> { let {x_8 : i32} = add(a_1, b_1) in {x_8} }, {0i32}})
-          return {returns r_5}
-        }
-      let {team_3 : i64} = size(max(min(floor_div(chunks, 2), min(min(team, 256), max(floor_div(threads, max(n, 1)), 32))), 1))
-      let {x_9 : i64} = clz(team_3)
-      let {digits_1 : i64} = sub(63i64, x_9)
-      let {team_4 : i64} = shl(1i64, digits_1)
-      #[chunks]
-      let {r_6 : [n][1]i32} =
-        segmap(thread) (i_n_2 < n, c_2 < 1) team(team_4) {
-          let {r_7 : i32} =
-            redomap(k_2 < chunks, {},
-              \{} -> { let {r_8 : i32} = r_4[i_n_2, chunks*c_2 + k_2] in {r_8} },
-              {commutative \{a_2 : i32, b_2 : i32} -> { let {x_10 : i32} = add(a_2, b_2) in {x_10} }, {0i32}})
-          return {returns r_7}
-        }
-      let {r_9 : [n]i32} = reshape(r_6, [n])
-      in {r_9}
+  let {blocks : i64} = get_size("rows.blocks", grid_size, 1)
+  let {blocks_1 : i64} = size(max(max(min(m, blocks), min(floor_div(m, 2048), floor_div(threads, 256*max(n, 1)))), 1))
+  #[chunks]
+  let {r : [n][1]i32} =
+    segmap(thread) (i_n < n, c < 1) team(team_2) blocks(blocks_1) {
+      let {xs : [m]i32} = xss[i_n]
+      let {r_1 : i32} =
+        redomap(i < m, {xs, ys},
+          \{x_1 : i32, x_2 : i32} -> { let {x_3 : i32} = mul(x_1, x_2) in {x_3} },
+          {commutative \{a : i32, b : i32} -> { let {x_4 : i32} = add(a, b) in {x_4} }, {0i32}})
+      return {returns r_1}
     }
-  in {r}
+  let {r_2 : [n]i32} = reshape(r, [n])
+  in {r_2}
 }
 
 -- REMARKS
@@ -458,8 +286,7 @@ applied fuse:vertical, nearest 18:31: the map that makes 'xs' is fused into its 
 applied fuse:vertical, nearest 19:17: the map that makes 'xs' is fused into its use
 applied fuse:vertical, rows 21:72: the map that makes 'xs' is fused into its use
 applied extract-kernels:segmented, bodies 13:9: the reductions that make 'xs' are done in chunks, all at once
-missed extract-kernels:not-tiled, bodies 13:21: the reduction is done in chunks, not tiled: what varies along a parallel dim () varies along all of `n`: each element is used once {reason=no-free-dim, einsum=a->n, dims=n:batch n_2:contracted, xs=<n_2:1> varies with <>, ms=<n_2:1> varies with <>, xs=one element a block, operator=commutative, condition.free-dim=fails, condition.reuse=fails: there is no free dim, along which elements are used again, condition.reduction=holds: operands vary along n_2, condition.total=holds: map function and operator cannot fail}
-  hint: map over one more dim, along which  does not vary: several right-hand sides at once
+missed extract-kernels:not-tiled, bodies 13:21: the reduction is done in chunks, not tiled: what the reduction goes over (`xs`, `ms`) varies along no parallel dim: all threads read the same elements at a time, which the cache gives to all of them at once {reason=no-free-dim, einsum=a->n, dims=n:batch n_2:contracted, xs=<n_2:1> varies with <>, ms=<n_2:1> varies with <>, xs=one element a block, operator=commutative, condition.free-dim=fails, condition.reuse=fails: there is no free dim, along which elements are used again, condition.reduction=holds: operands vary along n_2, condition.total=holds: map function and operator cannot fail}
 applied extract-kernels:segmented, nearest 17:3: the reductions that make 'xs' are done in chunks, all at once
 missed extract-kernels:not-tiled, nearest 19:17: the reduction is done in chunks, not tiled: the redomap streams rows of `ys`, not elements {reason=operand-row, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=holds: code before and after can be done in the tiled kernel, condition.operands=fails}
   hint: make the inner results in a line of their own, `let D = map (\a -> map (\b -> ..) ..) ..`, which is tiled, and reduce its rows in the next, `map (reduce ..) D`

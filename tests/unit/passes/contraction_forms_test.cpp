@@ -245,7 +245,8 @@ TEST_CASE("contraction forms: a matrix times a vector is reduced in chunks, and 
       CHECK(along->coefficient.is_one());
       ++reads;
     });
-    CHECK(reads == 2);
+    // Those that are streamed do by themselves.
+    CHECK(reads + static_cast<int>(row.inputs.size()) == 2);
   });
   CHECK_FALSE(first);
 }
