@@ -220,6 +220,7 @@ class Host {
     double operations = 0;          // of one thread
     std::map<Value, double> reads;  // elements of each array by one thread
     double writes = 0;              // bytes by one thread
+    std::map<Value, Value> bases;   // arrays that rows are of
   };
 
   static double bytes_of(const apl::Type& type) { return std::max(1, apl::byte_size(type.element)); }
@@ -242,6 +243,11 @@ class Host {
     const auto nested = [&](double factor) {
       apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { add(*inner, times * factor, work); });
     };
+    // The array that a row is of: an element of a row is one of the array's.
+    const auto base_of = [&](Value array) {
+      const auto row = work.bases.find(array);
+      return row == work.bases.end() ? array : row->second;
+    };
     const auto width = [&](const std::vector<Poly>& widths) {
       double all = 1;
       for (const Poly& w : widths) all *= number(w).value_or(1);
@@ -251,8 +257,10 @@ class Host {
       const bool element =
           std::none_of(index->dims.begin(), index->dims.end(), [](const auto& d) { return d.is_slice(); });
       if (element && function_.type(stm.pattern.front()).is_scalar()) {
-        work.reads[index->array] += times;
+        work.reads[base_of(index->array)] += times;
         work.steps += times;
+      } else if (function_.type(stm.pattern.front()).is_array()) {
+        work.bases[stm.pattern.front()] = base_of(index->array);
       }
     } else if (const auto* update = apl::get_if<apl::Update>(stm)) {
       work.writes += times * bytes_of(function_.type(update->array));
@@ -261,7 +269,7 @@ class Host {
     } else if (const auto* soac = apl::get_if<apl::Screma>(stm)) {
       const double n = width(soac->widths);
       for (const Value input : soac->inputs) {
-        work.reads[input] += times * n;
+        work.reads[base_of(input)] += times * n;
         work.steps += times * n;
       }
       nested(n);

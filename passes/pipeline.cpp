@@ -137,7 +137,15 @@ class Manager {
             if (!layouts) layouts.emplace(*function);
             fault = sparse_schedule_fault(stm, *function, *layouts);
           }
-          if (kernel != nullptr && kernel->team && !fault) fault = team_fault(*kernel, function->values);
+          bool says = true;
+          if (kernel != nullptr && kernel->team && !fault) {
+            fault = team_fault(*kernel, function->values);
+            // Where nobody wants what a team shared, there is nothing to share.
+            says = std::ranges::any_of(kernel->body->stms, [](const Stm& inner) {
+              const Screma* screma = get_if<Screma>(inner);
+              return screma != nullptr && (screma->reduced_count() > 0 || screma->scans());
+            });
+          }
           Stm made = stm;
           if (fault) {
             std::get<SegOp>(made.op).schedule.reset();
@@ -146,7 +154,7 @@ class Manager {
             std::get<SegOp>(made.op).rows = false;
             std::get<SegOp>(made.op).blocks.reset();
             changed = true;
-            report_dropped(info, *function, stm, *fault);
+            if (says) report_dropped(info, *function, stm, *fault);
           } else if (kernel == nullptr) {
             made.op = map_bodies(stm.op, [&](const BodyPtr& inner) {
               BodyPtr rebuilt = without(inner);

@@ -240,7 +240,7 @@ void LookBack::read_elements(KernelBlock& out) {
   }
   KernelBlock one, body;
   for (std::size_t k = 0; k < types_.size(); ++k) one.push_back(assign(element(elements_[k], place()), neutral(k)));
-  body.push_back(declare(kIndex, index, here));
+  if (free_values(op_.map, table_).contains(op_.indices.front())) body.push_back(declare(kIndex, index, here));
   for (const auto& [param, array] : arrays)
     body.push_back(declare({table_.type(param).element, false}, unit.name(param), element(array, variable(next))));
   team_.body(*op_.map.body, body);

@@ -13,6 +13,7 @@
 #include "codegen/lower/team.h"
 #include "ir/layouts.h"
 #include "ir/team.h"
+#include "ir/walk.h"
 
 namespace apl::lower {
 
@@ -68,7 +69,8 @@ KernelBlock Team::fold_vectors(const Screma& op, const Stm& stm, const ExprPtr& 
   };
   KernelBlock out, load{declare(kIndex, index, start_of(variable(next)))}, read, folded;
   const ExprPtr vector = infix("/", variable(next), each), inside = infix("%", variable(next), each);
-  read.push_back(declare(kIndex, index, infix("+", start_of(vector), inside)));
+  if (free_values(op.map, unit_.function.values).contains(op.indices.front()))
+    read.push_back(declare(kIndex, index, infix("+", start_of(vector), inside)));
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
     const Value param = op.map.params[k];
     const Type& type = unit_.function.type(param);

@@ -204,7 +204,9 @@ void Simplifier::nested_bodies(Stm& stm) {
       bounds.push_back(dim.bound);
     }
     ++parallel_depth_;
+    const bool was_in_team = std::exchange(in_team_, kernel->team.has_value());
     kernel->body = enter(kernel->body, bounds);
+    in_team_ = was_in_team;
     --parallel_depth_;
   } else if (TileContract* tile = std::get_if<TileContract>(&stm.op)) {
     rewrite_binders();

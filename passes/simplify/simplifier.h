@@ -141,6 +141,7 @@ class Simplifier {
   Out* out_ = nullptr;
   int parallel_depth_ = 0;  // enclosing parallel constructs
   bool in_operator_ = false;
+  bool in_team_ = false;  // in a kernel whose teams share its one operation
   bool changed_ = false;
 };
 

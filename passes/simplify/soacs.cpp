@@ -76,6 +76,8 @@ Fired Simplifier::screma(Stm& stm, const Screma& op) {
 }
 
 Fired Simplifier::screma_results(Stm& stm, const Screma& op) {
+  // What a team's kernel returns is what its threads made.
+  if (in_team_) return Fired::none;
   const std::size_t reduced = op.reduced_count();
   const auto bound_inside = [&](Value v) {
     return std::ranges::find(op.indices, v) != op.indices.end() ||

@@ -28,6 +28,8 @@ struct uint4 {
   unsigned x, y, z, w;
 };
 
+__device__ uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w);
+
 __device__ void __syncthreads();
 __device__ void __threadfence();
 __device__ void __threadfence_block();
@@ -35,6 +37,7 @@ __device__ int atomicCAS(int* at, int seen, int made);
 __device__ unsigned atomicCAS(unsigned* at, unsigned seen, unsigned made);
 __device__ unsigned long long atomicCAS(unsigned long long* at, unsigned long long seen, unsigned long long made);
 __device__ unsigned atomicExch(unsigned* at, unsigned made);
+__device__ unsigned atomicInc(unsigned* at, unsigned last);
 __device__ unsigned long long atomicAdd(unsigned long long* at, unsigned long long more);
 __device__ unsigned __shfl_xor(unsigned value, int mask, int width);
 __device__ unsigned long long __shfl_xor(unsigned long long value, int mask, int width);
@@ -42,6 +45,8 @@ __device__ unsigned __shfl(unsigned value, int lane, int width);
 __device__ unsigned long long __shfl(unsigned long long value, int lane, int width);
 __device__ long long __mul64hi(long long a, long long b);
 __device__ unsigned long long __umul64hi(unsigned long long a, unsigned long long b);
+__device__ unsigned long long __ballot(int holds);
+__device__ int __ffsll(unsigned long long bits);
 __device__ int __popc(unsigned bits);
 __device__ int __popcll(unsigned long long bits);
 __device__ int __clzll(long long bits);

@@ -393,8 +393,8 @@ missed extract-kernels:not-streamed, twice 7:17: the scores of an attention are 
 applied extract-kernels:distributed, twice 6:3: the map that makes 'xs' is split, so that what is inside runs in parallel {parts=6}
 missed extract-kernels:not-tiled, twice 6:30: the reduction is done in chunks, not tiled: the kernel makes the array `s` {reason=code-before, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=fails}
   hint: compute it before the map nest
-missed extract-kernels:not-tiled, twice 20:25: the reduction is done in chunks, not tiled: the reduction of `t` needs the results of others for its elements: `x` {reason=several-redomaps, condition.one-reduction=fails}
-  hint: make those before the nest, `let M = map (\a -> ..) A`, and take an element of them in it, `map2 (\a m -> ..) A M`: the reduction alone is tiled
+missed extract-kernels:not-tiled, twice 6:3: the reduction is done in chunks, not tiled: the kernel streams several redomaps {reason=several-redomaps, condition.one-reduction=fails}
+  hint: reduce in one redomap over one width, or in map nests of their own
 applied extract-kernels:kernel, twice 6:30: 's' is a kernel {space=n, m}
 applied extract-kernels:kernel, twice 20:25: 'e' is a kernel {space=n, m}
 applied extract-kernels:kernel, twice 21:20: 'w' is a kernel {space=n, m}

@@ -228,7 +228,7 @@ TEST_CASE("emitted: the kernel of a contraction of rank six needs every barrier"
 
 TEST_CASE("emitted: the kernel of a contraction of rank six needs every guard") {
   Subject subject = sd2_3();
-  // M and N, and the next tile's rows; copies of the remainder, ahead of and in the loop; rows and columns of both ways
-  // to write.
-  subject.needs_its_guards(without_mainloop_guards(subject.kernel()), 11, "");
+  // M and N, and the next tile's rows; rows outside of an operand, in each copy; copies of the remainder, ahead of and
+  // in the loop; rows and columns of both ways to write.
+  subject.needs_its_guards(without_mainloop_guards(subject.kernel()), 19, "");
 }

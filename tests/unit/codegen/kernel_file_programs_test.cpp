@@ -65,6 +65,14 @@ inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemc
 inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
   return cudaMemcpy(to, from, bytes, kind);
 }
+inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t) {
+  void *set = malloc(bytes);
+  if (set == NULL) return cudaErrorInvalidValue;
+  memset(set, byte, bytes);
+  runtime->copy(to, set, bytes);
+  free(set);
+  return cudaSuccess;
+}
 )";
 
 // A parameter of a function, as it is declared: "const float *X", or "int64_t n".
