@@ -228,6 +228,14 @@ const std::vector<Equivalent>& equivalents() {
         {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
+        {"units unit_bytes", "guard `ahead < steps` 1", "copies ask for rows and steps themselves: beyond are zeros"},
+        {"units unit_bytes", "guard `ahead == 0` 1", "likewise"},
+        {"units unit_bytes", "guard `ahead == 0` 2", "likewise"},
+        {"units unit_bytes", "guard `next < last` 1", "likewise, in the next tile's table"},
+        {"units unit_bytes", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
+        {"units unit_bytes", "guard `over` 3", "what is written to the table then is what is there"},
+        {"units unit_bytes", "guard `apl_aligned<8>(xs)` 1",
+         "what a backend allocates is aligned; only a caller's memory may not be"},
         {"bytes", "cp_async_wait", "likewise"},
     };
     for (const int k : {1, 2, 3, 4, 5, 8, 9, 10, 12, 13, 14})
@@ -241,6 +249,7 @@ const std::vector<Equivalent>& equivalents() {
     for (const char* guard : {"guard `blocks > 1` 1", "guard `blocks > 1` 2", "guard `blocks > 1` 3"})
       all.push_back({"added folded swept tiled", guard, one_block});
     all.push_back({"swept", "guard `blocks > 1` 5", one_block});
+    all.push_back({"swept", "guard `blocks > 1` 4", "a block that is told too early: few orders of blocks show it"});
     for (const char* array : {"as", "bs", "scanned"})
       all.push_back({"added folded swept tiled", fmt::format("guard `apl_aligned<16>({})`", array),
                      "what a backend allocates is aligned; only a caller's memory may not be"});
