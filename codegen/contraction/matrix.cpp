@@ -130,13 +130,16 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   // The same 16 bytes through registers, from any address: some at once, as each waits for memory.
   const auto pieces = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, tile.vector());
-    const std::string words = unit_.fresh("words");
-    KernelBlock all{declare_array({ScalarType::u32, false}, words, kPiecesAtOnce * kPieceWords)};
+    const std::string words = unit_.fresh("words"), row_anew = unit_.fresh("row"), step_anew = unit_.fresh("step");
+    // What is worked out of them is not to stay in registers.
+    KernelBlock all{declare_array({ScalarType::u32, false}, words, kPiecesAtOnce * kPieceWords),
+                    declare(kInt, row_anew, call("apl_anew", {variable(tile.first_row)})),
+                    declare(kInt, step_anew, call("apl_anew", {variable(tile.first_step)}))};
     for (std::int64_t from = 0; from < sharing.count; from += kPiecesAtOnce) {
       const std::int64_t count = std::min(kPiecesAtOnce, sharing.count - from);
       const std::string e = unit_.fresh("e");
       const ExprPtr nth = plus(variable(e), number_of(from)), ahead = mul(nth, number_of(sharing.apart()));
-      const ExprPtr first_row = variable(tile.first_row), first_step = variable(tile.first_step);
+      const ExprPtr first_row = variable(row_anew), first_step = variable(step_anew);
       const ExprPtr row = tile.by_depth ? plus(first_row, ahead) : first_row;
       const ExprPtr step = tile.by_depth ? first_step : plus(first_step, ahead);
       const ExprPtr piece = plus(variable(words), mul(variable(e), number_of(kPieceWords)));
