@@ -132,6 +132,27 @@ std::vector<Case> cases() {
                   {{"n", 200}, {"m", 8}, {"b", 8}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  // Two dims of the depth, of which a step has two of the outer one.
+  all.push_back({"unit_nest",
+                 "entry unit_nest [n][m][p][b] (A: [n][p][m]f16) (B: [m][p][b]f16) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> f32.sum (flatten (tabulate_2d p m (\\h k -> "
+                 "f32.f16 A[i, h, k] * f32.f16 B[k, h, j])))))\n",
+                 {{"T_n", 8},
+                  {"R_n", 8},
+                  {"T_b", 16},
+                  {"R_b", 4},
+                  {"T_p", 2},
+                  {"T_m", 16},
+                  {"stages", 4},
+                  {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 35}, {"p", 3}, {"b", 67}},
+                  {{"n", 140}, {"m", 40}, {"p", 3}, {"b", 64}},
+                  {{"n", 64}, {"m", 48}, {"p", 2}, {"b", 64}},
+                  {{"n", 200}, {"m", 16}, {"p", 4}, {"b", 8}},
+                  {{"n", 200}, {"m", 19}, {"p", 2}, {"b", 5}},
+                  {{"n", 200}, {"m", 8}, {"p", 1}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"p", 5}, {"b", 5}},
+                  {{"n", 200}, {"m", 3}, {"p", 0}, {"b", 3}}}});
   // The same of bytes, of which one operand is turned while it is copied; and products of f32 by tf32.
   all.push_back({"unit_bytes",
                  "entry unit_bytes [n][m][b] (A: [n][m]i8) (B: [m][b]u8) : [n][b]i32 =\n"
@@ -155,16 +176,23 @@ std::vector<Case> cases() {
                   {{"n", 70}, {"m", 70}, {"b", 68}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
-  // Two dims of the reduction, neither a multiple of its tiles.
+  // Two dims of the reduction, neither a multiple of its tiles: copies run ahead from one turn of the outer one into
+  // the next, and into the next tile.
   all.push_back(
       {"deep",
        "entry deep [m][n][p][q] (A: [p][m][q]f64) (B: [p][q][n]f64) : [m][n]f64 =\n"
        "  tabulate m (\\i -> tabulate n (\\j -> f64.sum (flatten (tabulate_2d p q (\\h k -> A[h, i, k] * "
        "B[h, k, j])))))\n",
-       {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 2}, {"tiles_per_block", 1}},
-       {{{"m", 17}, {"n", 18}, {"p", 3}, {"q", 7}},
-        {{"m", 5}, {"n", 15}, {"p", 5}, {"q", 4}},
-        {{"m", 5}, {"n", 4}, {"p", 0}, {"q", 4}}}});
+       {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 3}, {"tiles_per_block", 2}},
+       {{{"m", 53}, {"n", 18}, {"p", 3}, {"q", 7}},
+        {{"m", 37}, {"n", 15}, {"p", 5}, {"q", 4}},
+        {{"m", 33}, {"n", 18}, {"p", 4}, {"q", 6}},
+        {{"m", 53}, {"n", 15}, {"p", 3}, {"q", 2}},
+        {{"m", 33}, {"n", 15}, {"p", 2}, {"q", 3}},
+        {{"m", 33}, {"n", 18}, {"p", 1}, {"q", 5}},
+        {{"m", 33}, {"n", 15}, {"p", 1}, {"q", 5}},
+        {{"m", 33}, {"n", 18}, {"p", 3}, {"q", 2}},
+        {{"m", 33}, {"n", 4}, {"p", 0}, {"q", 4}}}});
   // Elements too small for asynchronous copies, and rows of one register.
   all.push_back({"bytes",
                  "entry bytes [m][n][q] (A: [q][m]i8) (B: [n][q]i8) : [m][n]i8 =\n"
@@ -238,23 +266,30 @@ const std::vector<Equivalent>& equivalents() {
         {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
         {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
+        {"deep", "guard `ahead < steps`",
+         "behind the last step comes the first one again, into a stage that nobody reads"},
+        {"unit_nest", "guard `over` 1", "it is asked for where it is 0 alone, and that is behind the last step alone"},
+        {"unit_nest", "guard `tile_p == apl_ceil_div(p, T_p)` 1",
+         "then a step has all of its parts, and what is beyond the end holds zeros"},
+        {"deep unit_nest", "guard `step == 0` 1",
+         "later steps fill the next turn's tables with what is there, between barriers"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
-        {"units unit_rows unit_bytes", "guard `ahead < steps` 1",
+        {"units unit_rows unit_nest unit_bytes", "guard `ahead < steps` 1",
          "copies ask for the end of the depth, so they write zeros into a stage whose step does not come"},
-        {"units unit_rows unit_bytes", "guard `ahead == 0` 1",
+        {"units unit_rows unit_nest unit_bytes", "guard `ahead == 0` 1",
          "until the first tile's steps begin its tables stay, so that a thread finds the same places again"},
-        {"units unit_rows unit_bytes", "guard `ahead == 0` 2",
+        {"units unit_rows unit_nest unit_bytes", "guard `ahead == 0` 2",
          "a tile's table stays from its filling to its last step, so that a thread finds the same places again"},
-        {"units unit_rows unit_bytes", "guard `next < last` 1",
+        {"units unit_rows unit_nest unit_bytes", "guard `next < last` 1",
          "the half of the table that nothing reads until a next tile fills it gets the rows of a tile that is "
          "another's"},
         {"units unit_rows unit_bytes", "guard `tile_m == 0` 1",
          "the next tile's table is filled with the same rows again, behind one barrier and before another"},
-        {"units unit_bytes", "guard `over` 3",
+        {"units unit_nest unit_bytes", "guard `over` 3",
          "the half of the table is asked for by copies of M's operand by rows, which this has not, and at a tile's "
          "first "
          "step, which is over (unit_rows has such copies)"},
-        {"units unit_rows unit_bytes", "guard `apl_aligned<8>(xs)` 1",
+        {"units unit_rows unit_nest unit_bytes", "guard `apl_aligned<8>(xs)` 1",
          "what a backend allocates is aligned; only a caller's memory may not be"},
         {"bytes", "cp_async_wait", "likewise"},
     };
