@@ -230,8 +230,9 @@ if wanted sparse-profile; then
   for what in "--type=f32 --operators=spmm --formats --matrices=ND_syn" \
               "--operators=sddmm --sweep --matrices=768x3072_s90,logsparse" \
               "--operators=spmm --plans --no-peers --matrices=levels_65536_10,bandrows_65536_16"; do
+    profiled=$((profiled + 1))
     # shellcheck disable=SC2086
-    timeout 60 python3 bench/sparse_gpu/profile.py --json="$out/sparse-profile-$((++profiled)).json" \
+    timeout 60 python3 bench/sparse_gpu/profile.py --json="$out/sparse-profile-$profiled.json" \
       "$bin/apl_sparse_gpu" --widths=128 $what 2>&1 | tee -a "$out/sparse-profile.log"
     note "${PIPESTATUS[0]}" "profile of $what"
   done
