@@ -229,7 +229,7 @@ class Tester {
     load.backend = backend.substr(0, at);
     load.device_record = record;
     // The defaults are compiled as users' programs are; for the other tiles the C compiler should rather be quick.
-    if (!tiles.numbers.empty()) load.c_flags = {"-O1"};
+    if (!tiles.numbers.empty()) load.c_flags = {"-O0"};
     // Vectors of mathematical functions are rounded otherwise than the interpreter's.
     load.c_flags.emplace_back("-DAPL_NO_VECTOR_MATH");
     auto program = apl::Program::load(text->host, load);
