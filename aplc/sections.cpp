@@ -1,13 +1,13 @@
 // aplc sections FILE ARG ...: the tile of a product with a constant matrix, found through proxies (L section 5;
 // docs/constant.md).
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "aplc/arguments.h"
+#include "aplc/cleanup.h"
 #include "aplc/driver.h"
 #include "aplc/sections_device.h"
 #include "aplc/sections_search.h"
