@@ -9,11 +9,11 @@ set(allowed_machine_tiles "machine/tiles/")
 set(allowed_machine "machine/|ir/")
 set(allowed_passes "passes/|machine/|ir/")
 set(allowed_frontend "frontend/|ir/")
-set(allowed_suite_sparse "suite/sparse/|passes/sparse/|runtime/sparse/|machine/tiles/|ir/")
+# Measured products: of tiles, and dense ones as programs.
+set(allowed_suite_sparse "suite/sparse/|codegen/|runtime/|machine/|passes/|frontend/|ir/")
 set(allowed_suite "suite/|ir/")
-# Benchmarks use libraries, and of the driver's the product that a dense plan stands for; their command lines are read as
-# those of tests are.
-set(allowed_bench "bench/|tests/command_line.h|aplc/sparse/dense_product.h|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir/")
+# Benchmarks use libraries; their command lines are read as those of tests are.
+set(allowed_bench "bench/|tests/command_line.h|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir/")
 # For other languages: all libraries, and of the driver what it says about programs.
 set(allowed_capi
     "capi/|codegen/|runtime/program/|machine/target/|passes/|frontend/|ir/|aplc/explain_overview.h|aplc/report/report.h")

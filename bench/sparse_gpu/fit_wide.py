@@ -10,7 +10,6 @@ of times. What rows beside them cost (sparse_plain_fused_8 and _16) is the media
 parts. Formulas are those of runtime/sparse/device_cost.c; `aplc sparse calibrate --device cuda` fits them to kernels
 that it runs.
 """
-import json
 import math
 import pathlib
 import re
@@ -18,6 +17,8 @@ import sys
 
 import numpy as np
 from scipy.optimize import least_squares
+
+from records import cases_of
 
 SIZE = 4
 RECORD = pathlib.Path(__file__).parents[2] / "machine/target/records/h200.txt"
@@ -75,7 +76,7 @@ def windows_time(launch, p, x):
 
 def gather(d, file):
     over, x, times = [], [], []
-    for case in json.load(open(file, encoding="utf-8")):
+    for case in cases_of([file]):
         for one in case.get("sweep") or []:
             f = one["form"]
             for name, time in one["us"].items():

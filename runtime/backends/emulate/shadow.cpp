@@ -88,7 +88,7 @@ std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& mom
     return (writes || other_writes) && !steps && moment.races_with(other);
   };
   Stamp* const readers[] = {&granule.first_reader, &granule.reader, &granule.other_reader, &granule.far_reader};
-  const auto more = others_.find(at);
+  const auto more = others_.empty() ? others_.end() : others_.find(at);
   if (unordered(granule.writer, true)) return Conflict{FaultKind::race, granule.writer, true};
   for (const Stamp* reader : readers)
     if (unordered(*reader, false)) return Conflict{FaultKind::race, *reader, false};
