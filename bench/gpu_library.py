@@ -3,11 +3,11 @@
 What NVRTC makes is kept in a file beside the library, so that other processes can compile kernels before they are timed.
 """
 import ctypes
-import statistics
 import subprocess
-import time
 
 import torch
+
+import timing
 
 NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.int8: "i8",
          torch.uint8: "u8", torch.int32: "i32", torch.int64: "i64"}
@@ -116,19 +116,5 @@ class Library:
 
 
 def milliseconds(call, seconds=0.05, wait=torch.cuda.synchronize):
-    """A call's, by the median of five batches of about so many seconds that are waited for at their end."""
-    call()
-    wait()
-    start = time.perf_counter()
-    call()
-    wait()
-    once = time.perf_counter() - start
-    calls = max(1, min(2000, int(seconds / max(once, 1e-6))))
-    times = []
-    for _ in range(5 if once < 0.5 else 2):
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        wait()
-        times.append((time.perf_counter() - start) / calls * 1e3)
-    return statistics.median(times)
+    """A call's, on the device that torch uses."""
+    return timing.milliseconds(call, wait, seconds)
