@@ -160,6 +160,8 @@ APL_UNSIGNED(uint64_t, u64)
   }
 APL_FLOAT_LIMITS(float, f32)
 APL_FLOAT_LIMITS(double, f64)
+APL_INLINE float apl_rsqrt_f32(float a) { return 1 / sqrtf(a); }
+APL_INLINE double apl_rsqrt_f64(double a) { return 1 / sqrt(a); }
 APL_FLOAT(float, f32, uint32_t)
 APL_FLOAT(double, f64, uint64_t)
 
