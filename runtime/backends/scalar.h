@@ -377,6 +377,12 @@ static inline int apl_reserve_bytes(struct apl_context* ctx, int64_t bytes, cons
   if (status == APL_SUCCESS) *capacity = bytes;
   return status;
 }
+// The memory of a scalar that kernels make for the host; a loop of the host takes the same again.
+static inline int apl_allocate_cell(struct apl_context* ctx, int64_t bytes, const char* what, void** data) {
+  if (*data) return APL_SUCCESS;
+  const int status = ctx->backend->allocate_cell ? ctx->backend->allocate_cell(ctx, data) : APL_SUCCESS;
+  return status == APL_SUCCESS && !*data ? ctx->backend->allocate(ctx, bytes, what, data) : status;
+}
 static inline int apl_reserve(struct apl_context* ctx, struct apl_extent extent, const char* what, void** data,
                               int64_t* capacity) {
   int64_t bytes = 0;
