@@ -28,9 +28,10 @@ def build(aplc, text, folder, name):
 
 
 class Library:
-    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`."""
+    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`. `tuning`:
+    values of tuning parameters."""
 
-    def __init__(self, entry, results, folder, name=None):
+    def __init__(self, entry, results, folder, name=None, tuning=None):
         self.entry, self.results = entry, results
         base = folder / (name or entry)
         self.c = ctypes.CDLL(str(base) + ".so")
@@ -38,6 +39,9 @@ class Library:
             getattr(self.c, f"futhark_{function}").restype = ctypes.c_void_p
         config = ctypes.c_void_p(self.c.futhark_context_config_new())
         self.c.futhark_context_config_set_cache_file(config, f"{base}.cache".encode())
+        for parameter, value in (tuning or {}).items():
+            if self.c.futhark_context_config_set_tuning_param(config, parameter.encode(), ctypes.c_size_t(value)):
+                raise RuntimeError(f"{entry} has no tuning parameter {parameter}")
         # 1 is the legacy default stream, which torch uses.
         self.c.futhark_context_config_set_stream(config, ctypes.c_void_p(1))
         self.context = ctypes.c_void_p(self.c.futhark_context_new(config))
