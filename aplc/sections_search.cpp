@@ -14,20 +14,16 @@
 
 namespace aplc {
 
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
-
 apl::ProxyOptions proxy_options(const SectionsOptions& options) {
   constexpr std::int64_t kOnHost = 12, kOnDevice = 24;
   const std::int64_t clusters = options.clusters > 0 ? options.clusters : options.backend == "c" ? kOnHost : kOnDevice;
   return {.clusters = options.no_clusters ? 0 : clusters,
           .truncates = !options.no_truncation,
           .moves_rows = options.backend != "c"};
+}
+
+double SectionsSearch::seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 bool SectionsSearch::is_late() const { return options_.seconds > 0 && seconds_since(start_) > options_.seconds; }

@@ -79,6 +79,7 @@ class SectionsSearch {
     std::optional<apl::Diagnostic> error;
   };
 
+  static double seconds_since(std::chrono::steady_clock::time_point start);
   bool is_late() const;
   std::string log_name(const Tile& tile, Kind kind) const { return fmt::format("{} {}", kind_name(kind), tile.text()); }
   void add_to_log(const std::string& name, double time);
