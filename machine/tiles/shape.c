@@ -401,7 +401,7 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
   }
 
   shape->blocks_per_multiprocessor = 1;
-  if (device->kind != APL_DEVICE_GPU) return;
+  if (!apl_has_warps(device)) return;
   const int64_t warps = apl_up(shape->threads, device->warp);
   const int64_t registers = apl_up(apl_least(shape->thread_registers, device->thread_registers), 8) * 8;
   int64_t resident = device->multiprocessor_blocks;
@@ -416,7 +416,7 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
 
 enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const struct apl_device* device,
                                       int64_t* needed, int64_t* limit) {
-  const int gpu = device->kind == APL_DEVICE_GPU;
+  const int gpu = apl_has_warps(device);
   if (gpu && shape->threads > device->block_threads) {
     *needed = shape->threads, *limit = device->block_threads;
     return APL_PLAN_THREADS;

@@ -80,7 +80,7 @@ std::vector<Case> cases() {
                   {{"m", 5}, {"n", 36}, {"q", 4}},
                   {{"m", 9}, {"n", 35}, {"q", 4}},
                   {{"m", 25}, {"n", 4}, {"q", 0}}}});
-  // Sides of two dims each, and a batch.
+  // M and N of two dims each, and a batch.
   all.push_back({"flat",
                  "entry flat [a][b][c][d][e][q] (A: [e][c][q][a]f32) (B: [e][b][q][d]f32) : [e][a][b][c][d]f32 =\n"
                  "  tabulate e (\\h -> tabulate a (\\i -> tabulate_3d b c d (\\j k l -> "
@@ -262,9 +262,9 @@ const std::vector<Equivalent>& equivalents() {
          "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
         {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
         {"short long staged unstaged filled after flat deep bytes unit_floats", "guard `next < last` 1",
-         "rows beyond the last tile are as rows outside of it, and no turn uses them"},
-        {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
-        {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
+         "rows beyond the last tile are as rows outside of it, and no tile of the loop uses them"},
+        {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next tile's tables with what is there"},
+        {"", "guard `tile_q == 0` 1", "later steps fill the next tile's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
         {"deep", "guard `ahead < steps`",
          "behind the last step comes the first one again, into a stage that nobody reads"},
@@ -272,7 +272,7 @@ const std::vector<Equivalent>& equivalents() {
         {"unit_nest", "guard `tile_p == apl_ceil_div(p, T_p)` 1",
          "then a step has all of its parts, and what is beyond the end holds zeros"},
         {"deep unit_nest", "guard `step == 0` 1",
-         "later steps fill the next turn's tables with what is there, between barriers"},
+         "later steps fill the next tile's tables with what is there, between barriers"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
         {"units unit_rows unit_nest unit_bytes", "guard `ahead < steps` 1",
          "copies ask for the end of the depth, so they write zeros into a stage whose step does not come"},

@@ -126,7 +126,8 @@ std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& mom
 }
 
 std::optional<Conflict> Shadow::access(const Moment& moment, std::int64_t offset, int size, Use use) {
-  refine(std::countr_zero(static_cast<unsigned>(size)));
+  const int shift = std::countr_zero(static_cast<unsigned>(size));
+  if (granules_.empty() || shift < shift_) refine(shift);
   const auto first = static_cast<std::size_t>(offset >> shift_);
   const auto last = static_cast<std::size_t>((offset + size - 1) >> shift_);
   for (std::size_t i = first; i <= last; ++i)
