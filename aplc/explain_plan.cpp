@@ -78,7 +78,7 @@ std::string products_text(const apl_contraction& c, const apl_plan& plan, const 
 
 void add_cost(const apl_contraction& c, const apl_plan& plan, const apl_plan_cost& cost, const apl_device& device,
               double operations, Facts& facts) {
-  const bool gpu = device.kind == APL_DEVICE_GPU;
+  const bool gpu = device.warp > 0;
   facts.emplace_back("kernel", !gpu ? "loops" : cost.has_mainloop ? "mainloop" : "general");
   if (gpu && c.matrix > 0) facts.emplace_back("products", products_text(c, plan, device));
   if (gpu) {
@@ -102,7 +102,7 @@ void add_cost(const apl_contraction& c, const apl_plan& plan, const apl_plan_cos
 }
 
 // That a program for the device may have of a contraction.
-int kernels_for(const apl_device& device) { return plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"); }
+int kernels_for(const apl_device& device) { return plans_for(device.warp > 0 ? "cuda" : "c"); }
 
 // The variant that a program takes with these sizes, and what the others would take.
 void add_variant(const PlannedContraction& planned, const apl::ChosenKernel& chosen, const apl_device& device,

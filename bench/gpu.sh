@@ -290,6 +290,12 @@ if wanted array-programs; then
   note "${PIPESTATUS[0]}" "array programs"
 fi
 
+if wanted thresholds; then
+  step "versions that thresholds choose between"
+  timeout 90 python3 bench/thresholds_gpu.py "$bin/aplc" --json="$out/thresholds.json"
+  note $? "thresholds"
+fi
+
 # Programs that are not in this repository: APL_FUTHARK_BENCHMARKS is a tree of Futhark's benchmarks.
 if wanted futhark-benchmarks && [ -n "${APL_FUTHARK_BENCHMARKS:-}" ]; then
   step "Futhark's benchmark programs: their data sets, then random ones"

@@ -124,7 +124,6 @@ enum class Builtin : std::uint8_t {
   ldexp,
   lerp,
   mad,
-  rsqrt,
   from_fraction,
   to_bits,
   from_bits,

@@ -140,6 +140,7 @@ std::uint64_t integer_unary(UnaryOp op, const Scalar& a) {
     case UnaryOp::clz: return static_cast<std::uint64_t>(std::countl_zero(x) - (64 - bit_width(a.type())));
     case UnaryOp::popc: return static_cast<std::uint64_t>(std::popcount(x));
     case UnaryOp::sqrt:  // of floats: accepts() lets none through
+    case UnaryOp::rsqrt:
     case UnaryOp::exp:
     case UnaryOp::log:
     case UnaryOp::log2:
@@ -230,6 +231,7 @@ Float float_unary(UnaryOp op, Float a) {
     case UnaryOp::abs: return std::fabs(a);
     case UnaryOp::sgn: return std::isnan(a) ? a : static_cast<Float>((a > 0) - (a < 0));
     case UnaryOp::sqrt: return std::sqrt(a);
+    case UnaryOp::rsqrt: return 1 / std::sqrt(a);
     case UnaryOp::exp: return std::exp(a);
     case UnaryOp::log: return std::log(a);
     case UnaryOp::sin: return std::sin(a);

@@ -120,7 +120,7 @@ def fit_all(samples):
     return numbers
 
 
-def judge(title, samples, numbers_for):
+def evaluate(title, samples, numbers_for):
     predicted, errors = {}, {}
     for model, case, features, time in samples:
         guess = MODELS[model](numbers_for(case["matrix"])[model], features)
@@ -143,10 +143,10 @@ def main():
     numbers = fit_all(samples)
     for name, values in numbers.items():
         print(f"{name:8}", " ".join(f"{v:.4g}" for v in values))
-    judge("errors", samples, lambda _: numbers)
+    evaluate("errors", samples, lambda _: numbers)
     matrices = sorted({case["matrix"] for _, case, _, _ in samples})
     without = {m: fit_all([s for s in samples if s[1]["matrix"] != m]) for m in matrices}
-    judge("errors for matrices that are left out", samples, lambda m: without[m])
+    evaluate("errors for matrices that are left out", samples, lambda m: without[m])
 
 
 if __name__ == "__main__":

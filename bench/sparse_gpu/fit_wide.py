@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fits what machine/target/records/h200.txt says of elements of 4 bytes, in SpMM, to a sweep, and judges it by another.
+"""Fits what machine/target/records/h200.txt says of elements of 4 bytes, in SpMM, to a sweep, and evaluates the fit by another.
 
-    apl_sparse_gpu --type=f32 --operators=spmm --sweep --plans --matrices=... --json=FIT     # JUDGE: of other matrices
-    bench/sparse_gpu/fit_wide.py FIT JUDGE        # wants numpy and scipy
+    apl_sparse_gpu --type=f32 --operators=spmm --sweep --plans --matrices=... --json=FIT     # OTHERS: of other matrices
+    bench/sparse_gpu/fit_wide.py FIT OTHERS        # wants numpy and scipy
 
 sparse_rows_wide: by how much the model for f16 overestimates gathered rows when it counts bytes (geometric mean).
 sparse_plain_step_8, _step_16, _bytes, _gigafma and _task: windows without matrix units, least squares of the logarithms

@@ -1,6 +1,7 @@
 #include "codegen/host/block_use.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/walk.h"
 
@@ -15,8 +16,9 @@ BlockUse::BlockUse(const apl::Function& function) : function_(function) {
     statement(stm);
     ++top_;
   }
+  for (const Value param : function.params) use_otherwise(param);
   for (const Operand& x : function.body->results)
-    if (x.is_value()) use(x.value());
+    if (x.is_value()) use(x.value()), use_otherwise(x.value());
   ends_.resize(function.body->stms.size());
   for (const auto& [block, at] : last_mention_)
     if (at < ends_.size()) ends_[at].push_back(block);
@@ -30,26 +32,44 @@ void BlockUse::use(Value v) {
   last_mention_[type.memory->block] = top_;
 }
 
+void BlockUse::use_otherwise(Value v) {
+  const Type& type = function_.type(v);
+  if (type.is_memory()) otherwise_used_.insert(v);
+  if (type.memory) otherwise_used_.insert(type.memory->block);
+}
+
 void BlockUse::enter(const Body& body) {
   for (const Stm& stm : body.stms) statement(stm);
   for (const Operand& x : body.results)
-    if (x.is_value()) use(x.value());
+    if (x.is_value()) use(x.value()), use_otherwise(x.value());
 }
 
 void BlockUse::statement(const Stm& stm) {
   const std::size_t begin = clock_;
   if (const Alloc* alloc = get_if<Alloc>(stm)) bytes_[stm.pattern.front()] = alloc->bytes;
-  for_each_use(stm.op, [&](Value v) { use(v); });
+  // Elements and views are read by the host; a view's block is that of the array.
+  const bool reads =
+      !in_kernel_ && (get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Alloc>(stm));
+  const SegOp* kernel = get_if<SegOp>(stm);
+  const bool writes = kernel && kernel->level == SegLevel::thread && !kernel->sparse;
+  for_each_use(stm.op, [&](Value v) {
+    use(v);
+    if (!reads) use_otherwise(v);
+  });
   ++clock_;
   for_each_binder(stm.op, [&](Value v) {
     bound_[v] = begin;
     use(v);
+    use_otherwise(v);
   });
+  const bool was_in_kernel = std::exchange(in_kernel_, in_kernel_ || kernel || get_if<Scatter>(stm));
   for_each_body(stm.op, [&](const BodyPtr& inner) { enter(*inner); });
+  in_kernel_ = was_in_kernel;
   const std::size_t end = clock_++;
   for (const Value v : stm.pattern) {
     bound_[v] = end;
     use(v);
+    if (!reads && !writes) use_otherwise(v);
   }
   spans_[&stm] = {begin, end};
   if (get_if<Loop>(stm)) loops_.push_back({begin, end});

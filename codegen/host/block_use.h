@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "ir/module.h"
@@ -20,6 +21,9 @@ class BlockUse {
   // Blocks that no statement of the function's body after this one mentions; those of results stay.
   const std::vector<Value>& ends_after(std::size_t statement) const { return ends_.at(statement); }
 
+  // Whether kernels do nothing but write what lies in the block, and the host reads scalars of it.
+  bool is_written_for_host(Value block) const { return !otherwise_used_.contains(block); }
+
  private:
   struct Span {
     std::size_t begin, end;
@@ -28,8 +32,10 @@ class BlockUse {
   void enter(const Body& body);
   void statement(const Stm& stm);
   void use(Value v);
+  void use_otherwise(Value v);
 
   const apl::Function& function_;
+  bool in_kernel_ = false;
   std::size_t clock_ = 0;
   std::size_t top_ = 0;  // the statement of the function's body
   std::map<const Stm*, Span> spans_;
@@ -39,6 +45,7 @@ class BlockUse {
   std::map<Value, Poly> bytes_;                 // of what is allocated
   std::map<Value, std::size_t> last_mention_;   // blocks: statement of the function's body
   std::vector<std::vector<Value>> ends_;
+  std::set<Value> otherwise_used_;  // blocks
 };
 
 }  // namespace apl::lower

@@ -65,7 +65,9 @@ std::string Host::extent_text(const Extent& extent) {
 void Host::allocate(Value block, const Extent& extent) {
   const std::string name = unit_.name(block), what = c_string(table_.name(block));
   const auto bytes = fixed_bytes(extent);
-  if (has_capacities_) {
+  if (unit_.target.on_device() && bytes && *bytes <= APL_CELL_BYTES && use_.is_written_for_host(block)) {
+    run_call(fmt::format("apl_allocate_cell(ctx, {}, {}, &{})", *bytes, what, name));
+  } else if (has_capacities_) {
     run_call(bytes
                  ? fmt::format("apl_reserve_bytes(ctx, {}, {}, &{}, &{})", *bytes, what, name, capacity(block))
                  : fmt::format("apl_reserve(ctx, {}, {}, &{}, &{})", extent_text(extent), what, name, capacity(block)));

@@ -67,7 +67,8 @@ Host::Launched Host::lower_kernel(Kernel& lowering, const SegOp& op) {
   Poly indices = 1;
   for (const SegDim& dim : op.space) indices *= dim.bound;
   const Poly threads = op.team ? indices * *op.team : indices;
-  made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(threads, Poly(made.function.threads)));
+  const Poly of_block = made.function.threads * made.function.indices;
+  made.blocks = op.level == SegLevel::block ? text(indices) : text(ceil_div(threads, of_block));
   if (op.blocks) {
     const Poly one_each = ceil_div(threads, Poly(made.function.threads));
     made.blocks = text(select(infix(">", values_.poly(*op.blocks), literal(std::int64_t{1})),

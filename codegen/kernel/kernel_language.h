@@ -112,6 +112,7 @@ struct Function {
   std::vector<Param> params;
   bool can_fail = false;     // takes the failure cell
   std::int64_t threads = 0;  // of a block; CUDA
+  std::int64_t indices = 1;  // of a thread; CUDA
   std::int64_t resident =
       0;  // blocks that a multiprocessor is to hold, so that registers are few enough; 0: as it comes
   std::int64_t shared_bytes = 0;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/lower/lower.h"
+#include "codegen/lower/map_vectors.h"
 #include "codegen/lower/scatter.h"
 #include "codegen/lower/team.h"
 #include "codegen/lower/vector_loops.h"
@@ -68,8 +69,12 @@ kernel::Function Kernel::run() {
   } else if (op.team && unit_.target.on_device()) {
     team_ = std::make_unique<Team>(*this);
     team_->run_team(op);
+  } else if (const Scatter* scatter = get_if<Scatter>(stm_); scatter != nullptr || !unit_.target.on_device()) {
+    run_thread(op, scatter);
+  } else if (MapVectors vectors(*this, op); vectors.neighbours() > 1) {
+    vectors.run();
   } else {
-    run_thread(op, get_if<Scatter>(stm_));
+    run_thread(op);
   }
   function_.threads = threads_;
   function_.shared_bytes = shared_bytes_;

@@ -25,6 +25,7 @@ const char* math_name(UnaryOp op) {
     case UnaryOp::neg:
     case UnaryOp::complement:
     case UnaryOp::sgn:
+    case UnaryOp::rsqrt:
     case UnaryOp::clz:
     case UnaryOp::popc: return nullptr;
     case UnaryOp::abs: return "fabs";
@@ -231,6 +232,10 @@ ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
     case UnaryOp::neg:
       if (is_integer(type) && dialect.on_device) return typed_call("apl_sub", type, {literal(std::int64_t{0}), x});
       return is_integer(type) ? cast({type, false}, prefix("-", x)) : rounded(dialect, type, prefix("-", x));
+    case UnaryOp::rsqrt: {
+      const ScalarType computed = type == ScalarType::f64 ? type : ScalarType::f32;
+      return rounded(dialect, type, typed_call("apl_rsqrt", computed, {x}));
+    }
     case UnaryOp::complement: return type == ScalarType::boolean ? prefix("!", x) : cast({type, false}, prefix("~", x));
     default: return typed_call(fmt::format("apl_{}", apl::to_text(op)), type, {x});
   }

@@ -212,7 +212,6 @@ std::optional<StaticValue> Lowerer::run_member(const Closure::Builtin& builtin, 
     case Builtin::mad: return multiply_add(x[0], x[1], x[2]);
     case Builtin::lerp: return multiply_add(binary(BinaryOp::sub, x[1], x[0]), x[2], x[0]);
     case Builtin::recip: return binary(BinaryOp::div, convert(type, one), x[0]);
-    case Builtin::rsqrt: return binary(BinaryOp::div, convert(type, one), unary(UnaryOp::sqrt, x[0]));
     case Builtin::from_fraction: return binary(BinaryOp::div, convert(type, x[0]), convert(type, x[1]));
     case Builtin::trunc: {  // by way of the integers as wide, as the prelude has it
       const ScalarType whole = type == ScalarType::f16   ? ScalarType::i16

@@ -87,6 +87,7 @@ Operand times_derivative(Builder& b, const Unary& op, Operand y, Operand tangent
     case UnaryOp::neg: return f.neg(tangent);
     case UnaryOp::abs: return f.mul(tangent, f.unary(UnaryOp::sgn, x));
     case UnaryOp::sqrt: return f.div(tangent, f.mul(f.number(2), y));
+    case UnaryOp::rsqrt: return f.mul(tangent, f.mul(f.number(-0.5), f.mul(y, f.square(y))));
     case UnaryOp::exp: return f.mul(tangent, y);
     case UnaryOp::log: return f.div(tangent, x);
     case UnaryOp::log2: return f.div(tangent, f.mul(x, f.number(std::numbers::ln2)));

@@ -154,6 +154,9 @@ struct apl_known_matrix {
 
 struct apl_context;
 
+// Of memory by `allocate_cell`, at most.
+#define APL_CELL_BYTES 8
+
 struct apl_backend {
   const char* name;  // "c", "cuda", "emulate"
   // All return an apl_status and set the context's error text on failure.
@@ -174,6 +177,9 @@ struct apl_backend {
   // Memory of the backend's own for what the blocks of a kernel tell each other: zeros, which kernels leave so. It is
   // there until more is asked for, or the backend ends.
   int (*zeros)(struct apl_context* ctx, int64_t bytes, void** data);
+  // A scalar's memory that kernels write and the host alone reads, by `download` as any other; released as such. May be
+  // null, and leaves `data` null where none is free.
+  int (*allocate_cell)(struct apl_context* ctx, void** data);
   // Waits, then reports a failed check (APL_PROGRAM_ERROR) or a fault of the device.
   int (*synchronise)(struct apl_context* ctx);
   // Compiles a kernel text, unless one was compiled under this name before. Null where kernels are part of the program.

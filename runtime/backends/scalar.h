@@ -160,6 +160,8 @@ APL_UNSIGNED(uint64_t, u64)
   }
 APL_FLOAT_LIMITS(float, f32)
 APL_FLOAT_LIMITS(double, f64)
+APL_INLINE float apl_rsqrt_f32(float a) { return 1 / sqrtf(a); }
+APL_INLINE double apl_rsqrt_f64(double a) { return 1 / sqrt(a); }
 APL_FLOAT(float, f32, uint32_t)
 APL_FLOAT(double, f64, uint64_t)
 
@@ -374,6 +376,12 @@ static inline int apl_reserve_bytes(struct apl_context* ctx, int64_t bytes, cons
   const int status = ctx->backend->allocate(ctx, bytes, what, data);
   if (status == APL_SUCCESS) *capacity = bytes;
   return status;
+}
+// The memory of a scalar that kernels make for the host; a loop of the host takes the same again.
+static inline int apl_allocate_cell(struct apl_context* ctx, int64_t bytes, const char* what, void** data) {
+  if (*data) return APL_SUCCESS;
+  const int status = ctx->backend->allocate_cell ? ctx->backend->allocate_cell(ctx, data) : APL_SUCCESS;
+  return status == APL_SUCCESS && !*data ? ctx->backend->allocate(ctx, bytes, what, data) : status;
 }
 static inline int apl_reserve(struct apl_context* ctx, struct apl_extent extent, const char* what, void** data,
                               int64_t* capacity) {

@@ -354,6 +354,16 @@ APL_UNARY(apl_sgn, {
     return T(a != 0);
 })
 
+// GPUs have an instruction for it, with an error of at most two units in the last place.
+#if defined(APL_EMULATE)
+inline float apl_inverse_root(float x) { return 1 / sqrtf(x); }
+inline double apl_inverse_root(double x) { return 1 / sqrt(x); }
+#else
+APL_DEVICE float apl_inverse_root(float x) { return rsqrtf(x); }
+APL_DEVICE double apl_inverse_root(double x) { return rsqrt(x); }
+#endif
+APL_UNARY(apl_rsqrt, { return apl_inverse_root(a); })
+
 // Float to integer: towards zero, saturated, a negative number to an unsigned type by way of the signed one of that
 // width; NaN and the infinities give 0.
 template <class T>

@@ -17,12 +17,13 @@ struct apl_kernel {
   int32_t shared_bytes;  // dynamic ones that a launch can have: for more the kernel must ask
 };
 
-// Memory of the host that the device writes to. A failed check is seen without a copy, and few bytes come in one that
-// waits for no pages.
-enum { kStagedBytes = 1024 };
+// Memory of the host that the device writes to. A failed check and scalars that kernels make for the host are seen
+// without a copy, and few bytes come in one that waits for no pages.
+enum { kStagedBytes = 1024, kCells = 64 };
 struct apl_page {
   struct apl_failure failure;
   char staged[kStagedBytes];
+  char cells[kCells][APL_CELL_BYTES];
 };
 
 struct apl_machine {
@@ -35,6 +36,8 @@ struct apl_machine {
   bool owns_stream;
   char architecture[16];
   struct apl_page* page;
+  bool is_cell_taken[kCells];
+  bool is_idle;  // nothing was given to the stream since it was waited for
   CUmodule* modules;
   int32_t module_count;
   struct apl_kernel* kernels;
@@ -64,6 +67,7 @@ static int apl_cuda_check(struct apl_context* base, int result, const char* what
 static struct apl_machine* apl_cuda_enter(struct apl_context* base) {
   struct apl_machine* m = apl_of(base)->machine;
   m->context_push(m->context);
+  m->is_idle = false;
   return m;
 }
 static int apl_cuda_leave(struct apl_context* base, int result, const char* what) {
@@ -108,7 +112,8 @@ static int apl_cuda_allocate(struct apl_context* base, int64_t bytes, const char
   uint64_t block = 0;
   const int result = apl_pool_allocate(&m->pool, bytes, &block);
   char words[160];
-  snprintf(words, sizeof words, "allocating %lld bytes for %s", (long long)bytes, what ? what : "?");
+  words[0] = 0;
+  if (result != 0) snprintf(words, sizeof words, "allocating %lld bytes for %s", (long long)bytes, what ? what : "?");
   const int status = apl_cuda_leave(base, result, words);
   if (status != APL_SUCCESS) return status;
   ctx->bytes = (int64_t)m->pool.requested;
@@ -117,8 +122,29 @@ static int apl_cuda_allocate(struct apl_context* base, int64_t bytes, const char
   return APL_SUCCESS;
 }
 
+// The number of a cell; kCells for what is none.
+static int32_t apl_cell_of(const struct apl_machine* m, const void* data) {
+  const uintptr_t first = (uintptr_t)m->page->cells, at = (uintptr_t)data;
+  return at >= first && at < first + sizeof m->page->cells ? (int32_t)((at - first) / APL_CELL_BYTES) : kCells;
+}
+static int apl_cuda_allocate_cell(struct apl_context* base, void** data) {
+  struct apl_machine* m = apl_of(base)->machine;
+  int32_t cell = 0;
+  while (cell < kCells && m->is_cell_taken[cell]) ++cell;
+  if (cell == kCells) return APL_SUCCESS;
+  m->is_cell_taken[cell] = true;
+  *data = m->page->cells[cell];
+  return APL_SUCCESS;
+}
+
 static int apl_cuda_release(struct apl_context* base, void* data) {
   if (!data) return APL_SUCCESS;
+  const int32_t cell = apl_cell_of(apl_of(base)->machine, data);
+  if (cell < kCells) {
+    // A kernel that still writes to it comes before those that get it next.
+    apl_of(base)->machine->is_cell_taken[cell] = false;
+    return APL_SUCCESS;
+  }
   struct apl_machine* m = apl_cuda_enter(base);
   const int result = apl_pool_release(&m->pool, (uintptr_t)data);
   apl_of(base)->bytes = (int64_t)m->pool.requested;
@@ -137,10 +163,14 @@ static int apl_cuda_upload(struct apl_context* base, void* data, const void* hos
 static int apl_cuda_download(struct apl_context* base, void* host, const void* data, int64_t bytes) {
   if (bytes <= 0) return APL_SUCCESS;
   struct apl_machine* m = apl_cuda_enter(base);
-  const bool is_staged = bytes <= kStagedBytes;
-  int result = m->to_host(is_staged ? m->page->staged : host, (CUdeviceptr)(uintptr_t)data, (size_t)bytes, m->stream);
+  const bool is_cell = apl_cell_of(m, data) < kCells, is_staged = !is_cell && bytes <= kStagedBytes;
+  int result = 0;
+  if (!is_cell)
+    result = m->to_host(is_staged ? m->page->staged : host, (CUdeviceptr)(uintptr_t)data, (size_t)bytes, m->stream);
   if (result == 0) result = m->stream_synchronise(m->stream);
+  if (result == 0 && is_cell) memcpy(host, data, (size_t)bytes);
   if (result == 0 && is_staged) memcpy(host, m->page->staged, (size_t)bytes);
+  m->is_idle = result == 0;
   return apl_cuda_leave(base, result, "copying to the host");
 }
 static int apl_cuda_copy(struct apl_context* base, void* to, const void* from, int64_t bytes) {
@@ -275,14 +305,19 @@ static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* la
     result = m->launch(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
                        (unsigned)launch->shared_bytes, m->stream, launch->args, NULL);
   char words[160];
-  snprintf(words, sizeof words, "launching kernel %.60s with %lld blocks of %d threads", launch->kernel,
-           (long long)launch->blocks, launch->threads);
+  words[0] = 0;
+  if (result != 0)
+    snprintf(words, sizeof words, "launching kernel %.60s with %lld blocks of %d threads", launch->kernel,
+             (long long)launch->blocks, launch->threads);
   return apl_cuda_leave(base, result, words);
 }
 
 static int apl_cuda_synchronise(struct apl_context* base) {
-  struct apl_machine* m = apl_cuda_enter(base);
-  const int result = m->stream_synchronise(m->stream);
+  struct apl_machine* m = apl_of(base)->machine;
+  const bool was_idle = m->is_idle;
+  apl_cuda_enter(base);
+  const int result = was_idle ? 0 : m->stream_synchronise(m->stream);
+  m->is_idle = result == 0;
   const struct apl_failure failure = m->page->failure;
   const bool has_failed = result == 0 && failure.code != APL_OK;
   if (has_failed) memset(&m->page->failure, 0, sizeof failure);
@@ -310,6 +345,7 @@ static int apl_cuda_sddmm(struct apl_context* base, const struct apl_sparse_sddm
 static const struct apl_backend apl_the_backend = {
     .name = "cuda",
     .allocate = apl_cuda_allocate,
+    .allocate_cell = apl_cuda_allocate_cell,
     .release = apl_cuda_release,
     .upload = apl_cuda_upload,
     .download = apl_cuda_download,

@@ -30,6 +30,8 @@ struct uint4 {
 
 __device__ uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w);
 
+__device__ float rsqrtf(float x);
+__device__ double rsqrt(double x);
 __device__ void __syncthreads();
 __device__ void __threadfence();
 __device__ void __threadfence_block();

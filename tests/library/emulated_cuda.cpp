@@ -120,11 +120,14 @@ int cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes
   const std::vector<unsigned char> filled(bytes, byte);
   return finish(driver().backend->upload(address(to), filled.data(), static_cast<std::int64_t>(bytes)));
 }
+// Kernels may write to it as to memory of the device, which is the host's here.
 int cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
-  *data = std::malloc(bytes);
-  return *data == nullptr ? kOutOfMemory : 0;
+  auto block = driver().backend->allocate(static_cast<std::int64_t>(bytes), "memory of the host");
+  if (!block) return finish(block);
+  *data = *block;
+  return 0;
 }
-int cuMemFreeHost(void* data) { return std::free(data), 0; }
+int cuMemFreeHost(void* data) { return finish(driver().backend->release(data)); }
 
 // Machine code is the kernels' text.
 int cuModuleLoadData(void** module, const void* code) {

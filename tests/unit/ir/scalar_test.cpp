@@ -218,7 +218,7 @@ TEST_CASE("functions on floats are those of the C++ library, in the type that th
       APL_FUNCTION(erfc, erfc),   APL_FUNCTION(gamma, tgamma), APL_FUNCTION(lgamma, lgamma), APL_FUNCTION(floor, floor),
       APL_FUNCTION(ceil, ceil),   APL_FUNCTION(round, rint)};
 #undef APL_FUNCTION
-  std::set<UnaryOp> covered;
+  std::set<UnaryOp> covered{UnaryOp::rsqrt};
   for (const Function& function : functions) {
     CAPTURE(to_text(function.op));
     covered.insert(function.op);
@@ -235,6 +235,10 @@ TEST_CASE("functions on floats are those of the C++ library, in the type that th
   for (const UnaryOp op : kUnaryOps)
     if (!accepts(op, i32)) CHECK_MESSAGE(covered.count(op) == 1, to_text(op), " is tested");
   CHECK(evaluate(UnaryOp::round, read("2.5f32")) == read("2.0f32"));
+  CHECK(evaluate(UnaryOp::rsqrt, read("0.0625f32")) == read("4.0f32"));
+  CHECK(evaluate(UnaryOp::rsqrt, read("0.0f64")) == read("f64.inf"));
+  CHECK(evaluate(UnaryOp::rsqrt, read("2.0f64")) == Scalar::floating(f64, 1 / std::sqrt(2.0)));
+  CHECK(evaluate(UnaryOp::rsqrt, read("3.0f16")) == Scalar::floating(f16, 1 / std::sqrt(3.0F)));
   CHECK(evaluate(UnaryOp::gamma, read("5.0f16")) == read("24.0f16"));
 }
 
