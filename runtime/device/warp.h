@@ -76,6 +76,11 @@ void apl_store_words(const apl_out<T>& to, I index, const uint32_t* from, int li
   __builtin_memcpy(to.data + index, from, words * 4);
 }
 
+template <int words, class T, class I>
+void apl_stream_words(const apl_out<T>& to, I index, const uint32_t* from, int line = __builtin_LINE()) {
+  apl_store_words<words>(to, index, from, line);
+}
+
 inline uint32_t apl_low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t apl_high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000u); }
 inline int apl_ones(uint32_t bits) { return __builtin_popcount(bits); }
@@ -203,6 +208,19 @@ APL_DEVICE void apl_store_words(const apl_out<T>& to, I index, const uint32_t* f
   chunk stored;
   memcpy(&stored, from, words * 4);
   *reinterpret_cast<chunk*>(to.data + index) = stored;
+}
+
+// The same, of what the kernel does not read: in the second cache it is what makes room for others.
+template <int words, class T, class I>
+APL_DEVICE void apl_stream_words(const apl_out<T>& to, I index, const uint32_t* from) {
+#if defined(__HIP__)
+  apl_store_words<words>(to, index, from);
+#else
+  typedef typename apl_chunk<words * 4>::type chunk;
+  chunk stored;
+  memcpy(&stored, from, words * 4);
+  __stcs(reinterpret_cast<chunk*>(to.data + index), stored);
+#endif
 }
 
 // Two halves in a word: the low ones of two words, the high ones; of numbers as f16.
