@@ -63,6 +63,11 @@ void apl_load(const apl_in<T>& from, I index, T* to, int line = __builtin_LINE()
     apl_touch_wide<piece>(from.data, static_cast<int64_t>(index) + at, 0, line);
   __builtin_memcpy(to, from.data + index, bytes);
 }
+template <int count, class T, class I>
+void apl_store(const apl_out<T>& to, I index, const T* from, int line = __builtin_LINE()) {
+  apl_touch_wide<count * sizeof(T)>(to.data, static_cast<int64_t>(index), 1, line);
+  __builtin_memcpy(to.data + index, from, count * sizeof(T));
+}
 template <int words, class T, class I>
 void apl_load_words(const apl_in<T>& from, I index, uint32_t* to, int line = __builtin_LINE()) {
   static_assert(words == 1 || words == 2 || words == 4, "no device has such an access");
