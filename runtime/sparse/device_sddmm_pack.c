@@ -126,15 +126,18 @@ int apl_sparse_sddmm_packed_make(const struct apl_sparse_csr* matrix, const stru
   f->columns = matrix->columns;
   f->nonzeros = matrix->nonzeros;
   int status = apl_sparse_measure(matrix, s.row_order, &f->statistics);
-  // The product of a window's rows and a step's columns is made whole. It pays where rows are long, which are then read
-  // once, and where large matrices share columns; with few terms only if rows are very long.
+  // The product of a window's rows and a step's columns is made whole: with few terms that pays where they share
+  // columns, else where there are enough of them (bench/results/sparse-sampled-h100-2026-11-26.json).
   const int32_t wish = options && options->window != 0 ? options->window : sample_wish(plan);
   const int can = apl_sparse_is_half(type) && device->matrix_units;
-  const double mean = f->statistics.mean, shared = f->statistics.shared;
-  const int is_worth_it = depth <= 32 ? mean >= 100 : mean >= 24 || (shared >= 1.25 && matrix->nonzeros >= 500000);
-  // Few steps: short tasks, so that there are enough of them.
+  const double shared = f->statistics.shared;
+  const int64_t least = depth <= 32 ? (shared >= 1.7 ? 100000 : INT64_MAX) : shared >= 1.3 ? 40000 : 90000;
+  const int is_worth_it = matrix->nonzeros >= least;
+  // Few steps or terms: short tasks, so that there are enough of them.
   const double steps = shared > 0 ? (double)matrix->nonzeros / (shared * APL_SPARSE_STEP) : 0;
-  s.task_steps = options && options->task > 0 ? options->task : mean < 24 || steps < 15000 ? 2 : 8;
+  s.task_steps = options && options->task > 0                              ? options->task
+                 : depth <= 32 || f->statistics.mean < 24 || steps < 15000 ? 2
+                                                                           : 8;
   if (!status)
     status = can && (wish > 0 || (wish == 0 && is_worth_it)) ? make_sample_windows(&s) : make_sample_list(&s);
   if (status) {
