@@ -241,9 +241,13 @@ class Overviewer {
     }
     // What it is: the first of these that a pass said of the line.
     static const std::vector<std::pair<std::string_view, std::string_view>> kKinds{
-        {"histogram", "histogram"}, {"scatter", "scatter"},
-        {"scan", "scan"},           {"segmented", "reduction in segments"},
-        {"reduction", "reduction"}, {"by-columns", "reduction of columns"},
+        {"filter", "filter"},
+        {"histogram", "histogram"},
+        {"scatter", "scatter"},
+        {"scan", "scan"},
+        {"segmented", "reduction in segments"},
+        {"reduction", "reduction"},
+        {"by-columns", "reduction of columns"},
         {"kernel", "map"}};
     for (const auto& [code, name] : kKinds)
       for (const Remark& remark : remarks_)

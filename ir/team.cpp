@@ -106,6 +106,33 @@ const Poly& row_width(const SegOp& kernel) {
   return std::get<Screma>(found->op).widths.front();
 }
 
+const Stm* team_scatter(const SegOp& kernel) {
+  const auto found =
+      std::ranges::find_if(kernel.body->stms, [](const Stm& stm) { return std::holds_alternative<Scatter>(stm.op); });
+  return found == kernel.body->stms.end() ? nullptr : &*found;
+}
+
+std::optional<std::size_t> last_of_row(const SegOp& kernel, const Operand& result) {
+  const Stm* scan = team_reduction(kernel);
+  const Stm* made = result.is_value() ? defining_stm(*kernel.body, result.value()) : nullptr;
+  const If* branch = made != nullptr && made->pattern.size() == 1 ? get_if<If>(*made) : nullptr;
+  if (branch == nullptr || scan == nullptr || branch->then_body->stms.size() != 1) return std::nullopt;
+  const Screma& screma = std::get<Screma>(scan->op);
+  const Stm& read = branch->then_body->stms.front();
+  const Index* index = get_if<Index>(read);
+  if (index == nullptr || index->dims.size() != 1 || index->dims.front().is_slice() ||
+      index->dims.front().start != screma.widths.front() - 1 ||
+      branch->then_body->results.front() != Operand(read.pattern.front()) || !branch->else_body->stms.empty())
+    return std::nullopt;
+  std::size_t k = 0;
+  for (const ReduceOp& reduce : screma.reduces)
+    for (const Operand& neutral : reduce.neutral) {
+      if (scan->pattern[k] == index->array && branch->else_body->results.front() == neutral) return k;
+      ++k;
+    }
+  return std::nullopt;
+}
+
 const Stm* team_reduction(const SegOp& kernel) {
   const auto found = std::ranges::find_if(kernel.body->stms, is_reduction);
   return found == kernel.body->stms.end() ? nullptr : &*found;
@@ -137,6 +164,45 @@ std::int64_t scan_tile(const Screma& scan, const ValueTable& values) {
   return kMostTeam * kNeighboursAtOnce * scan_rounds(scan, values);
 }
 
+namespace {
+
+// Why the scatter cannot be done by the threads of the scan's blocks, each for its elements.
+std::optional<std::string> scatter_fault(const Stm& stm, const Stm& scan, const SegOp& kernel,
+                                         const ValueTable& values) {
+  const Scatter& scatter = std::get<Scatter>(stm.op);
+  const Screma& screma = std::get<Screma>(scan.op);
+  if (scatter.op || scatter.widths != screma.widths || scatter.rank != 1)
+    return "its scatter is not over the elements that are scanned";
+  if (can_fail(*scatter.map.body, values) || has_loop(*scatter.map.body)) return "its scatter has loops or can fail";
+  for (const Operand& result : scatter.map.body->results)
+    if (const Type& type = values.type(result); !type.is_scalar() || type.element == ScalarType::unit)
+      return "its scatter writes no scalars";
+  const std::set<Value> read = free_values(scatter.map, values);
+  if (std::ranges::any_of(scan.pattern, [&](Value row) { return read.contains(row); }))
+    return "its scatter reads elements of the scan by index";
+  bool is_behind = false;
+  for (const Stm& other : kernel.body->stms) {
+    const bool is_end = other.pattern.size() == 1 && last_of_row(kernel, Operand(other.pattern.front()));
+    if (is_behind && &other != &stm && !is_end) {
+      const std::set<Value> reads = free_values(other.op, values);
+      if (std::ranges::any_of(scan.pattern, [&](Value row) { return reads.contains(row); }))
+        return "an element of the scan is read by index";
+      if (std::ranges::any_of(other.pattern, [&](Value v) {
+            return read.contains(v) || std::ranges::find(scatter.inputs, v) != scatter.inputs.end();
+          }))
+        return "its scatter needs what stands behind the scan";
+    }
+    is_behind = is_behind || &other == &scan;
+  }
+  for (const Value target : scatter.targets) {
+    const Stm* made = defining_stm(*kernel.body, target);
+    if (made == nullptr || !std::holds_alternative<Scratch>(made->op)) return "its scatter writes into another array";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& values) {
   if (kernel.rows && kernel.blocks) return "it holds rows, which several blocks cannot share";
   if (kernel.rows) return rows_fault(kernel, values);
@@ -154,26 +220,43 @@ std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& val
       return "its reduction is not one of scalars";
   for (const ReduceOp& reduce : screma.reduces)
     if (can_fail(*reduce.op.body, values)) return "an operator of its reduction can fail";
+  const Stm* scatter = scans && kernel.blocks ? team_scatter(kernel) : nullptr;
+  if (scatter != nullptr)
+    if (auto fault = scatter_fault(*scatter, reduction, kernel, values)) return fault;
+  const auto is_made_by = [&](const Operand& result, const Stm& stm) {
+    return result.is_value() && std::ranges::find(stm.pattern, result.value()) != stm.pattern.end();
+  };
   const auto is_row = [&](const Operand& result) {
-    return scans && result.is_value() &&
-           std::ranges::find(reduction.pattern, result.value()) != reduction.pattern.end();
+    return scans && (is_made_by(result, reduction) || (scatter != nullptr && is_made_by(result, *scatter)));
+  };
+  const auto is_target = [&](const Stm& stm) {
+    return scatter != nullptr && std::holds_alternative<Scratch>(stm.op) &&
+           std::ranges::find(std::get<Scatter>(scatter->op).targets, stm.pattern.front()) !=
+               std::get<Scatter>(scatter->op).targets.end();
   };
   for (const Operand& result : kernel.body->results)
     if (!values.type(result).is_scalar() && !is_row(result)) return "a result is no scalar";
   bool arrays = false;
   for_each_stm(*kernel.body, [&](const Stm& stm) {
-    const bool is_scan = scans && (stm.pattern == reduction.pattern || is_unused_row(stm, kernel, reduction, values));
+    const bool is_scan =
+        (scans && (stm.pattern == reduction.pattern || is_unused_row(stm, kernel, reduction, values))) ||
+        (scatter != nullptr && stm.pattern == scatter->pattern) || is_target(stm);
     arrays = arrays || (!is_scan && makes_array(stm, values));
   });
   if (arrays) return "its body makes arrays";
   if (scans && kernel.blocks) {
     if (std::ranges::any_of(kernel.space, [](const SegDim& dim) { return dim.bound != Poly(1); }))
       return "blocks share a scan of several indices";
-    if (!std::ranges::all_of(kernel.body->results, is_row)) return "blocks share a scan, but a result is no row of it";
+    const auto is_result = [&](const Operand& result) {
+      return is_row(result) || (scatter != nullptr && last_of_row(kernel, result));
+    };
+    if (!std::ranges::all_of(kernel.body->results, is_result))
+      return "blocks share a scan, but a result is no row of it";
     if (look_back_words(screma, values) > kMostLookBackWords) return "blocks share a scan of too large values";
   }
   for (const Stm& stm : kernel.body->stms)
-    if (&stm != &reduction && can_fail(stm.op, values)) return "what stands beside its reduction can fail";
+    if (&stm != &reduction && !is_target(stm) && can_fail(stm.op, values))
+      return "what stands beside its reduction can fail";
   return std::nullopt;
 }
 

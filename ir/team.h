@@ -37,6 +37,13 @@ const Stm* team_reduction(const SegOp& kernel);
 // The elements of each row of a kernel whose team holds rows.
 const Poly& row_width(const SegOp& kernel);
 
+// The scatter behind a scan that several blocks share: each thread writes where its elements' rows say. Null if there
+// is none.
+const Stm* team_scatter(const SegOp& kernel);
+// Which row of the scan a scalar result of such a kernel is the last element of, or the neutral element under a condition
+// that stands in its statement; nullopt: it is none's.
+std::optional<std::size_t> last_of_row(const SegOp& kernel, const Operand& result);
+
 // Words of 32 bits that blocks tell each other of what the operators of a scan give: one for each 4 bytes of a value.
 std::int64_t look_back_words(const Screma& scan, const ValueTable& values);
 constexpr std::int64_t kMostLookBackWords = 8;
@@ -58,7 +65,19 @@ constexpr std::int64_t kRowElements = 16;
 //   - one reduction or scan stands directly in the body, with one width and operators on scalars that cannot fail,
 //   - all else in the body cannot fail and makes no arrays, only views.
 // What is reduced may fail. Where several blocks share a scan, the space has one index, the results are rows of the
-// scan and what it scans takes at most kMostLookBackWords. A team that holds rows shares all maps, reductions and scans
+// scan and what it scans takes at most kMostLookBackWords. Then one scatter may stand behind the scan, over the same
+// width and into arrays that the body makes, whose function cannot fail, has no loops and knows of the scan what its
+// rows have at the same index; results may be what it makes, and the last element of a row, if there is one:
+//
+//   segmap(thread) (c < 1) team(256) blocks(40) {
+//     let {places : [n]i64} = screma(i < n, {xs}, f, scan add 0)
+//     let {room : [n]f32} = scratch([n]f32)
+//     let {ys : [n]f32} = scatter(i < n, {places, xs}, \{at, x} -> {at - 1, x}, {room} at 1)
+//     let {count : i64} = if 0 < n { places[n - 1] } else { 0 }
+//     return {returns count, returns ys}
+//   }
+//
+// A team that holds rows shares all maps, reductions and scans
 // of its kernel:
 //
 //   segmap(thread) (i < m) team(32) rows {

@@ -41,6 +41,7 @@
 #include "passes/extract_kernels/attention.h"
 #include "passes/extract_kernels/checks.h"
 #include "passes/extract_kernels/distribute.h"
+#include "passes/extract_kernels/filters.h"
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
@@ -77,7 +78,15 @@ class Extractor {
   BodyPtr body(const BodyPtr& old) {
     bool changed = false;
     std::vector<Stm> stms;
-    for (const Stm& source : old->stms) {
+    std::set<std::size_t> done;
+    for (std::size_t k = 0; k < old->stms.size(); ++k) {
+      const Stm& source = old->stms[k];
+      if (done.contains(k)) continue;
+      if (const std::optional<Filter> made = filter(*old, k, stms)) {
+        changed = true;
+        done.insert(made->members.begin(), made->members.end());
+        continue;
+      }
       std::vector<Stm> apart{source};
       if (!asks_for_sequential(source)) {
         if (std::optional<std::vector<Stm>> taken = take_rows_apart(source, replicated_, function_.values)) {
@@ -92,6 +101,28 @@ class Extractor {
       }
     }
     return changed ? make_body(std::move(stms), old->results) : old;
+  }
+
+  // A scan that counts and the scatter of what it counted, as one kernel on GPUs.
+  std::optional<Filter> filter(const Body& body, std::size_t first, std::vector<Stm>& stms) {
+    if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return std::nullopt;
+    std::optional<Filter> found = find_filter(body, first, function_.values);
+    if (!found) return std::nullopt;
+    const Stm& scatter = body.stms[found->scatter];
+    std::optional<std::vector<Stm>> made;
+    if (found->refusal.empty()) {
+      const int chunked = chunked_;
+      made = make_filter(body, *found, next_chunks(), function_.values);
+      if (!made) chunked_ = chunked, found->refusal = "its threads' values are too large, or it can fail";
+    }
+    if (context_.remarks)
+      remark(made ? RemarkKind::applied : RemarkKind::missed, made ? "filter" : "not-a-filter", scatter,
+             made ? fmt::format("the scan and the scatter that make '{}' are one kernel", name_of(scatter))
+                  : fmt::format("the scan and the scatter that make '{}' are kernels of their own: {}",
+                                name_of(scatter), found->refusal));
+    if (!made) return std::nullopt;
+    std::ranges::move(*made, std::back_inserter(stms));
+    return found;
   }
 
   void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed) {
@@ -665,6 +696,9 @@ PassInfo extract_kernels_pass() {
                        {"scatter", "a scatter or histogram became a kernel"},
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
+                       {"filter", "a scan that counts and the scatter of what it counted are one kernel"},
+                       {"not-a-filter",
+                        "a scan that counts and the scatter of what it counted are kernels of their own"},
                        {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
                        {"pairs", "a reduction of what contractions give for all pairs goes through tiles"},
                        {"streamed", "an attention is one kernel that holds no scores in memory, where that pays"},

@@ -32,7 +32,7 @@ def is_large(f, width):
 
 class Rows:
     """Gathered rows: a group of lanes, a warp or a block for each."""
-    start = [.47, .8, .1, .05, .8, .8, .12, .15, .15, .1, 1.75]
+    start = [.47, .8, .1, .05, .8, .8, .12, .15, .15, .1, 1.75, 1.1]
     name = re.compile(r"rows \d+/\d+(?: sorted)? lanes (\d+)( ahead)?$")
 
     @staticmethod
@@ -50,7 +50,8 @@ class Rows:
     @staticmethod
     def time(p, x):
         latency = p[0] * x[0] * np.where(x[7] > 0, p[1], 1)
-        gathers = x[1] * np.where(x[6] > 0, p[2], p[3]) * np.where(x[7] > 0, p[4], 1) * np.where(x[8] > 0, p[5], 1)
+        gathers = (x[1] * np.where(x[6] > 0, p[2], p[3]) * np.where(x[7] > 0, p[4], 1) *
+                   np.where(x[8] > 0, np.where(x[6] > 0, p[11], p[5]), 1))
         return p[10] + np.hypot(latency, gathers + x[2] * p[6] + x[3] * p[7] + x[4] * p[8] + x[5] * p[9])
 
     @staticmethod

@@ -54,7 +54,7 @@ def rows_time(d, match, f, width):
     if ahead:
         gathered *= d("sparse_rows_ahead")
     if f["sorted"] and f["shared"] > 1.05:
-        gathered *= d("sparse_rows_shared")
+        gathered *= d("sparse_rows_shared_far" if far else "sparse_rows_shared")
     latency = d("sparse_rows_round_ahead" if ahead else "sparse_rows_round") * longest
     return math.hypot(latency, gathered + (issued + warps) * slices * 1e-3)
 

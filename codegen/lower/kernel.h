@@ -227,6 +227,9 @@ class KernelPart {
     return kernel_.inline_lambda(lambda, arguments, out);
   }
 
+  // What the scatter's function gave goes to where it says, while other threads do the same.
+  void scatter_rows(const Scatter& op, const Stm& stm, Block& out);
+
   bool is_shared(Value array) const { return kernel_.is_shared(array); }
   void declare_shared(const Stm& stm, const Alloc& alloc, Block& out) { kernel_.declare_shared(stm, alloc, out); }
   kernel::Stmt shared_array(const std::string& name, kernel::CType type, std::int64_t count) {

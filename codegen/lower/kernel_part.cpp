@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/lower/lower.h"
+#include "codegen/lower/scatter.h"
 
 namespace apl::lower {
 
@@ -18,6 +19,10 @@ KernelPart::KernelPart(Kernel& kernel)
       threads_(kernel.threads_),
       shared_bytes_(kernel.shared_bytes_),
       kernel_(kernel) {}
+
+void KernelPart::scatter_rows(const Scatter& op, const Stm& stm, Block& out) {
+  kernel_.scatters_->write_rows(op, stm, true, out);
+}
 
 // What changes inside the kernel is left out of a product: what stays must divide.
 ExprPtr KernelPart::aligned(const std::vector<Poly>& positions, std::int64_t width) {

@@ -12,14 +12,14 @@
 //   ys(..) = before, what came before in the tile, xs_s[..];
 //
 // What is told is a value and a number, together in each cell (apl_tell), so that nothing has to be ordered. A tile
-// waits for tiles alone whose blocks came before: these are there and go on. The last block to end makes all cells zero
-// again. With one block there is one tile, and nothing is told. Elements beyond the end are neutral. Each thread reads
-// and writes its neighbours at once where they are contiguous and aligned.
+// waits for tiles alone whose blocks came before: these are there and go on. The last block that has looked back makes
+// all cells zero again. With one block there is one tile, and nothing is told. Elements beyond the end are neutral.
+// Each thread reads and writes its neighbours at once where they are contiguous and aligned.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "codegen/lower/team.h"
+#include "codegen/lower/neighbour_scan.h"
 
 #include "ir/team.h"
 #include "ir/walk.h"
@@ -34,124 +34,58 @@ namespace {
 // What is told of a tile: by itself, with all before it.
 constexpr std::int64_t kOwn = 1, kWhole = 2;
 
-ExprPtr all_of(ExprPtr a, ExprPtr b) { return a ? infix("&&", std::move(a), std::move(b)) : b; }
-
 }  // namespace
 
-// One scan, whose parts share names.
-class LookBack {
+class LookBack : NeighbourScan {
  public:
   LookBack(Team& team, const Screma& op, const Stm& stm);
   void run(KernelBlock& out);
 
  private:
-  using Each = std::function<ExprPtr(std::size_t)>;
-
-  std::vector<std::string> fresh_of_each(const std::string& ending);
-  CType type_of(std::size_t k) const { return {types_[k], false}; }
-  void declare_each(const std::vector<std::string>& names, const Each& start, KernelBlock& out) const;
-  // `left` folded with `right`, into `target`, or where it does not hold `target` as it is.
-  void combine(const Each& left, const Each& right, const Each& target, KernelBlock& out, const ExprPtr& where = {});
-  Stmt unrolled(const std::string& name, std::int64_t from, std::int64_t bound, KernelBlock body) const;
   Stmt steps(const std::string& step, KernelBlock body) const;
-  ExprPtr neutral(std::size_t k) const { return team_.values_.operand(neutral_[k]); }
+  PlaceOf place_of() const;
 
   void take_tile(KernelBlock& out);
-  void read_elements(KernelBlock& out);
-  void write_neighbours(Value row, const ExprPtr& at, const std::string& array, const ExprPtr& first, KernelBlock& out);
   void scan_tile(KernelBlock& out);
   void tell(std::int64_t number, const Each& value, KernelBlock& out) const;
   void look(KernelBlock& out);
   void write_results(KernelBlock& out);
+  void scatter_round(const std::string& round, KernelBlock& out);
+  void write_ends(KernelBlock& out);
   void clear_cells(KernelBlock& out);
 
-  Team& team_;
-  const Screma& op_;
-  const Stm& stm_;
-  const ValueTable& table_;
-  std::vector<ScalarType> types_;  // of the operators' values
-  std::vector<Operand> neutral_;
-  const std::int64_t rounds_, threads_, warp_size_;
-  const std::int64_t words_;  // cells of a tile
-  std::string thread_, lane_, warp_, tile_, first_, count_, cells_, counters_, number_;
-  std::vector<std::string> elements_, totals_, all_, before_;  // of each value
+  const std::int64_t words_;      // cells of a tile
+  const Stm* scatter_ = nullptr;  // behind the scan
+  std::string thread_, lane_, warp_, tile_, cells_, counters_, number_, came_;
+  std::vector<std::string> all_, before_;  // of each value
 };
 
 LookBack::LookBack(Team& team, const Screma& op, const Stm& stm)
-    : team_(team),
-      op_(op),
-      stm_(stm),
-      table_(team.unit_.function.values),
-      rounds_(scan_rounds(op, table_)),
-      threads_(team.threads_),
-      warp_size_(team.unit_.target.warp),
-      words_(look_back_words(op, table_)) {
-  for (const ReduceOp& reduce : op.reduces)
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) {
-      types_.push_back(table_.type(reduce.op.params[k]).element);
-      neutral_.push_back(reduce.neutral[k]);
-    }
+    : NeighbourScan(team, op, stm), words_(look_back_words(op, table_)) {
   Unit& unit = team.unit_;
   thread_ = unit.fresh("thread"), lane_ = unit.fresh("lane"), warp_ = unit.fresh("warp"), tile_ = unit.fresh("tile");
   first_ = unit.fresh("first"), count_ = unit.fresh("count"), cells_ = unit.fresh("cells");
-  counters_ = unit.fresh("counters"), number_ = unit.fresh("number_s");
-  elements_ = fresh_of_each("_s"), totals_ = fresh_of_each("_totals"), all_ = fresh_of_each("_all");
-  before_ = fresh_of_each("_before");
+  counters_ = unit.fresh("counters"), number_ = unit.fresh("number_s"), came_ = unit.fresh("came");
+  all_ = fresh_of_each("_all"), before_ = fresh_of_each("_before");
 }
 
 void Team::look_back(const Screma& op, const Stm& stm, KernelBlock& out) { LookBack(*this, op, stm).run(out); }
 
 void LookBack::run(KernelBlock& out) {
+  // Blocks wait for each other most of the time: more of them, with some registers less, hide that.
+  if (words_ <= 2) hold_resident(words_ == 1 ? 6 : 3);
   take_tile(out);
-  read_elements(out);
+  const SegOp& kernel = std::get<SegOp>(team_.stm_.op);
+  std::set<Value> kept;
+  scatter_ = team_scatter(kernel);
+  if (scatter_ != nullptr)
+    kept.insert(std::get<Scatter>(scatter_->op).inputs.begin(), std::get<Scatter>(scatter_->op).inputs.end());
+  read_elements(place_of(), out, kept);
   scan_tile(out);
   look(out);
   write_results(out);
+  write_ends(out);
   clear_cells(out);
-}
-
-std::vector<std::string> LookBack::fresh_of_each(const std::string& ending) {
-  std::vector<std::string> result;
-  for (std::size_t k = 0; k < types_.size(); ++k)
-    result.push_back(team_.unit_.fresh(table_.name(stm_.pattern[k]) + ending));
-  return result;
-}
-
-void LookBack::declare_each(const std::vector<std::string>& names, const Each& start, KernelBlock& out) const {
-  for (std::size_t k = 0; k < names.size(); ++k) out.push_back(declare(type_of(k), names[k], start(k), false));
-}
-
-void LookBack::combine(const Each& left, const Each& right, const Each& target, KernelBlock& out,
-                       const ExprPtr& where) {
-  KernelBlock block;
-  std::size_t first = 0;
-  std::vector<ExprPtr> made;
-  for (const ReduceOp& reduce : op_.reduces) {
-    const std::size_t count = reduce.neutral.size();
-    std::vector<ExprPtr> arguments;
-    for (const bool behind : {false, true})
-      for (std::size_t k = first; k < first + count; ++k) {
-        const std::string name = team_.unit_.fresh(behind ? "right" : "left");
-        block.push_back(declare(type_of(k), name, behind ? right(k) : left(k)));
-        arguments.push_back(variable(name));
-      }
-    for (const ExprPtr& result : team_.inline_lambda(reduce.op, arguments, block)) {
-      const std::string name = team_.unit_.fresh("next");
-      block.push_back(declare(type_of(made.size()), name, result));
-      made.push_back(variable(name));
-    }
-    first += count;
-  }
-  for (std::size_t k = 0; k < made.size(); ++k)
-    block.push_back(assign(target(k), where ? select(where, made[k], target(k)) : made[k]));
-  out.push_back(scope_of(std::move(block)));
-}
-
-Stmt LookBack::unrolled(const std::string& name, std::int64_t from, std::int64_t bound, KernelBlock body) const {
-  Stmt loop = for_loop(kInt, name, number_of(bound), std::move(body));
-  loop.from = number_of(from);
-  loop.unroll = true;
-  return loop;
 }
 
 // 1, 2, 4, ... of a warp.
@@ -160,6 +94,11 @@ Stmt LookBack::steps(const std::string& step, KernelBlock body) const {
   loop.from = number_of(1);
   loop.step = variable(step);
   return loop;
+}
+
+// Neighbouring threads have neighbours in each round.
+LookBack::PlaceOf LookBack::place_of() const {
+  return [this](const ExprPtr& round) { return infix("+", infix("*", round, number_of(threads_)), variable(thread_)); };
 }
 
 // Which elements the block has.
@@ -176,7 +115,8 @@ void LookBack::take_tile(KernelBlock& out) {
   out.push_back(declare(kInt, thread_, call("apl_thread", {})));
   out.push_back(declare(kInt, lane_, call("apl_lane", {})));
   out.push_back(declare(kInt, warp_, call("apl_warp", {})));
-  out.push_back(team_.shared_array(number_, kInt, kCounters));
+  out.push_back(team_.shared_array(number_, kInt, 1));
+  out.push_back(declare(counter, came_, number_of(0), false));
   out.push_back(declare(kInt, tile_, zero, false));
   const ExprPtr last = cast(counter, infix("-", blocks, one));
   const ExprPtr ticket = cast(kInt, call("apl_ticket", {variable(counters_), zero, last}));
@@ -195,121 +135,13 @@ void LookBack::take_tile(KernelBlock& out) {
       declare(kInt, count_, cast(kInt, call("apl_index_max", {zero, call("apl_index_min", {variable(each), left})}))));
 }
 
-// f of the block's elements, and the rows that it makes.
-void LookBack::read_elements(KernelBlock& out) {
-  Unit& unit = team_.unit_;
-  const std::string round = unit.fresh("round"), next = unit.fresh("next"), at = unit.fresh("at");
-  const std::string index = unit.name(op_.indices.front());
-  const ExprPtr each = number_of(kNeighboursAtOnce), count = variable(count_);
-  const auto place = [&] { return infix("+", infix("*", variable(round), each), variable(next)); };
-  for (std::size_t k = 0; k < types_.size(); ++k)
-    out.push_back(declare_array(type_of(k), elements_[k], rounds_ * kNeighboursAtOnce));
-  const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), count);
-  const ExprPtr here = infix("+", infix("+", variable(first_), variable(at)), variable(next));
-  KernelBlock tile{declare(
-      kInt, at, infix("*", infix("+", infix("*", variable(round), number_of(threads_)), variable(thread_)), each))};
-  const ExprPtr whole = infix("<=", infix("+", variable(at), each), count);
-  // The inputs' neighbours, by one access or by one each.
-  std::map<Value, std::string> arrays;
-  for (std::size_t k = 0; k < op_.inputs.size(); ++k) {
-    const Value param = op_.map.params[k];
-    const Type& type = table_.type(param);
-    if (!type.is_scalar() || type.element == ScalarType::unit) continue;
-    arrays[param] = unit.fresh(table_.name(param) + "_r");
-    tile.push_back(declare_array({type.element, false}, arrays[param], kNeighboursAtOnce));
-    KernelBlock at_once{declare(kIndex, index, infix("+", variable(first_), variable(at)))}, single;
-    const ExprPtr can = team_.wide_read(op_, stm_, k, variable(arrays[param]), at_once);
-    single.push_back(declare(kIndex, index, here));
-    single.push_back(assign(element(arrays[param], variable(next)),
-                            team_.element_of(op_.inputs[k], {variable(index)}, stm_.location)));
-    Stmt one_by_one = unrolled(next, 0, kNeighboursAtOnce, {kernel::branch(inside, std::move(single))});
-    if (can) {
-      tile.push_back(kernel::branch(all_of(whole, can), std::move(at_once), {std::move(one_by_one)}));
-    } else {
-      tile.push_back(std::move(one_by_one));
-    }
-  }
-  const std::vector<Operand>& made = op_.map.body->results;
-  const std::vector<Operand>& rows = std::get<SegOp>(team_.stm_.op).body->results;
-  const auto is_returned = [&](Value row) { return std::ranges::find(rows, Operand(row)) != rows.end(); };
-  std::map<std::size_t, std::string> mapped;
-  for (std::size_t k = types_.size(); k < stm_.pattern.size(); ++k) {
-    if (!is_returned(stm_.pattern[k])) continue;
-    mapped[k] = unit.fresh(table_.name(stm_.pattern[k]) + "_r");
-    tile.push_back(declare_array({table_.type(made[k]).element, false}, mapped[k], kNeighboursAtOnce));
-  }
-  KernelBlock one, body;
-  for (std::size_t k = 0; k < types_.size(); ++k) one.push_back(assign(element(elements_[k], place()), neutral(k)));
-  if (free_values(op_.map, table_).contains(op_.indices.front())) body.push_back(declare(kIndex, index, here));
-  for (const auto& [param, array] : arrays)
-    body.push_back(declare({table_.type(param).element, false}, unit.name(param), element(array, variable(next))));
-  team_.body(*op_.map.body, body);
-  for (std::size_t k = 0; k < types_.size(); ++k)
-    body.push_back(assign(element(elements_[k], place()), team_.values_.operand(made[k])));
-  for (const auto& [k, array] : mapped)
-    body.push_back(assign(element(array, variable(next)), team_.values_.operand(made[k])));
-  one.push_back(kernel::branch(inside, std::move(body)));
-  tile.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one)));
-  for (const auto& [k, array] : mapped) write_neighbours(stm_.pattern[k], variable(at), array, number_of(0), tile);
-  team_.append_fallible(op_, {unrolled(round, 0, rounds_, std::move(tile))}, out);
-}
-
-// Elements of `array`, from `first` on, to the row's from position `at` of the tile on: at once where that can be.
-void LookBack::write_neighbours(Value row, const ExprPtr& at, const std::string& array, const ExprPtr& first,
-                                KernelBlock& out) {
-  const Type& type = table_.type(row);
-  if (type.element == ScalarType::unit) return;
-  const std::int64_t size = byte_size(type.element);
-  const std::int64_t width = std::min(kNeighboursAtOnce, kBytesOfAccess / size);
-  const std::string next = team_.unit_.fresh("next");
-  const ExprPtr each = number_of(kNeighboursAtOnce), here = infix("+", variable(first_), at);
-  const Lmad& layout = type.memory->layout;
-  const Kernel::Buffer& buffer = team_.buffer(type.memory->block, stm_.location);
-  KernelBlock at_once, single;
-  single.push_back(assign(team_.element_of(row, {infix("+", here, variable(next))}, stm_.location),
-                          element(array, infix("+", first, variable(next)))));
-  Stmt one_by_one =
-      unrolled(next, 0, kNeighboursAtOnce,
-               {kernel::branch(infix("<", infix("+", at, variable(next)), variable(count_)), std::move(single))});
-  if (layout.dims().front().stride != Poly(1)) {
-    out.push_back(std::move(one_by_one));
-    return;
-  }
-  for (std::int64_t k = 0; k < kNeighboursAtOnce; k += width)
-    at_once.push_back(do_call(fmt::format("apl_store<{}>", width),
-                              {variable(buffer.name), team_.layout_position(layout, {infix("+", here, number_of(k))}),
-                               infix("+", variable(array), infix("+", first, number_of(k)))}));
-  ExprPtr can = call(fmt::format("apl_aligned<{}>", width * size), {variable(buffer.name)});
-  // The space has one index.
-  const auto first_index = [&](Value v) -> std::optional<Poly> {
-    const auto& space = std::get<SegOp>(team_.stm_.op).space;
-    return std::ranges::find(space, v, &SegDim::index) == space.end() ? std::nullopt : std::optional(Poly(0));
-  };
-  if (const ExprPtr offset = team_.aligned({layout.offset().substitute(first_index)}, width))
-    can = infix("&&", can, offset);
-  const ExprPtr whole = infix("<=", infix("+", at, each), variable(count_));
-  out.push_back(kernel::branch(infix("&&", whole, can), std::move(at_once), {std::move(one_by_one)}));
-}
-
 // Each thread its neighbours, each warp its threads, and what all rounds of all warps give, in each warp.
 void LookBack::scan_tile(KernelBlock& out) {
   Unit& unit = team_.unit_;
-  const std::string round = unit.fresh("round"), next = unit.fresh("next"), step = unit.fresh("step");
-  const ExprPtr each = number_of(kNeighboursAtOnce), lane = variable(lane_);
-  const auto at = [&](const ExprPtr& behind) {
-    return [this, &round, each, behind](std::size_t k) {
-      return element(elements_[k], infix("+", infix("*", variable(round), each), behind));
-    };
-  };
-  KernelBlock neighbours;
-  combine(at(infix("-", variable(next), number_of(1))), at(variable(next)), at(variable(next)), neighbours);
-  out.push_back(unrolled(round, 0, rounds_, {unrolled(next, 1, kNeighboursAtOnce, std::move(neighbours))}));
-  KernelBlock start, lanes;
-  for (std::size_t k = 0; k < types_.size(); ++k) {
-    out.push_back(declare_array(type_of(k), totals_[k], rounds_));
-    start.push_back(assign(element(totals_[k], variable(round)), at(number_of(kNeighboursAtOnce - 1))(k)));
-  }
-  out.push_back(unrolled(round, 0, rounds_, std::move(start)));
+  const std::string round = unit.fresh("round"), step = unit.fresh("step");
+  const ExprPtr lane = variable(lane_);
+  scan_neighbours(round, out);
+  KernelBlock lanes;
   const ExprPtr reaches = infix("<=", variable(step), lane);
   const ExprPtr from = infix("-", lane, select(reaches, variable(step), number_of(0)));
   const Each total = [&](std::size_t k) { return element(totals_[k], variable(round)); };
@@ -432,6 +264,11 @@ void LookBack::look(KernelBlock& out) {
   tell(
       kWhole, [&](std::size_t k) { return variable(ends[k]); }, leads);
   for (std::size_t k = 0; k < types_.size(); ++k) leads.push_back(assign(element(shared[k], zero), before(k)));
+  // The block asks no tile any more: who comes last is known long before it ends.
+  const ExprPtr last_block = cast(number_type, infix("-", variable(team_.team_.blocks), one));
+  leads.push_back(fence());
+  leads.push_back(assign(variable(came_), call("apl_ticket", {variable(counters_), one, last_block})));
+  first_warp.push_back(do_call("apl_warp_barrier", {}));
   first_warp.push_back(kernel::branch(infix("==", lane, zero), std::move(leads)));
   KernelBlock several{kernel::branch(infix("==", variable(warp_), zero), std::move(first_warp)), barrier()};
   for (std::size_t k = 0; k < types_.size(); ++k) several.push_back(assign(before(k), element(shared[k], zero)));
@@ -440,8 +277,7 @@ void LookBack::look(KernelBlock& out) {
 
 void LookBack::write_results(KernelBlock& out) {
   Unit& unit = team_.unit_;
-  const std::string round = unit.fresh("round"), next = unit.fresh("next"), slot = unit.fresh("slot"),
-                    at = unit.fresh("at");
+  const std::string round = unit.fresh("round"), next = unit.fresh("next"), slot = unit.fresh("slot");
   const ExprPtr lane = variable(lane_), one = number_of(1), zero = number_of(0), each = number_of(kNeighboursAtOnce);
   const std::vector<std::string> starts = fresh_of_each("_start");
   const Each start = [&](std::size_t k) { return variable(starts[k]); };
@@ -472,30 +308,91 @@ void LookBack::write_results(KernelBlock& out) {
   };
   combine(start, here, here, one_element);
   body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
-  body.push_back(declare(
-      kInt, at, infix("*", infix("+", infix("*", variable(round), number_of(threads_)), variable(thread_)), each)));
-  const std::vector<Operand>& rows = std::get<SegOp>(team_.stm_.op).body->results;
-  for (std::size_t k = 0; k < types_.size(); ++k)
-    if (std::ranges::find(rows, Operand(stm_.pattern[k])) != rows.end())
-      write_neighbours(stm_.pattern[k], variable(at), elements_[k], infix("*", variable(round), each), body);
+  write_elements(round, place_of(), body);
+  if (scatter_ != nullptr) scatter_round(round, body);
   out.push_back(unrolled(round, 0, rounds_, std::move(body)));
 }
 
-// By the last block to end: nobody looks at them any more.
+// A round's elements, and what the scan maps of them, go to where the scatter says.
+void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
+  Unit& unit = team_.unit_;
+  const Scatter& op = std::get<Scatter>(scatter_->op);
+  const Screma reads{.widths = op.widths, .indices = op.indices, .inputs = op.inputs, .map = op.map};
+  const std::string at = unit.fresh("at"), next = unit.fresh("next"), index = unit.name(op.indices.front());
+  const ExprPtr each = number_of(kNeighboursAtOnce);
+  const ExprPtr here = infix("+", infix("*", variable(round), each), variable(next));
+  out.push_back(declare(place_type_, at, infix("*", place_of()(variable(round)), each)));
+  KernelBlock one{declare(kIndex, index, infix("+", from_first(variable(at)), variable(next)))};
+  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+    const Value param = op.map.params[k];
+    const ScalarType type = table_.type(param).element;
+    if (type == ScalarType::unit) continue;
+    ExprPtr value;
+    for (std::size_t row = 0; row < types_.size(); ++row)
+      if (stm_.pattern[row] == op.inputs[k]) value = element(elements_[row], here);
+    if (const auto row = kept_.find(op.inputs[k]); row != kept_.end()) value = element(row->second, here);
+    if (!value) {
+      const std::string array = unit.fresh(table_.name(param) + "_r");
+      out.push_back(declare_array({type, false}, array, kNeighboursAtOnce));
+      read_input(reads, *scatter_, k, at, array, out);
+      value = element(array, variable(next));
+    }
+    one.push_back(declare({type, false}, unit.name(param), value));
+  }
+  team_.body(*op.map.body, one);
+  team_.scatter_rows(op, *scatter_, one);
+  const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), variable(count_));
+  out.push_back(unrolled(next, 0, kNeighboursAtOnce, {kernel::branch(inside, std::move(one))}));
+}
+
+// Last elements of rows are what all up to the last tile give.
+void LookBack::write_ends(KernelBlock& out) {
+  const SegOp& kernel = std::get<SegOp>(team_.stm_.op);
+  std::map<std::size_t, std::size_t> ends;  // results, and the values that they are
+  for (std::size_t k = 0; k < kernel.body->results.size(); ++k)
+    if (const auto value = last_of_row(kernel, kernel.body->results[k])) ends[k] = *value;
+  if (ends.empty()) return;
+  // What their conditions are.
+  bool is_behind = false;
+  for (const Stm& stm : kernel.body->stms) {
+    if (is_behind && !get_if<Scatter>(stm) && !get_if<If>(stm)) team_.statement(stm, out);
+    is_behind = is_behind || &stm == &stm_;
+  }
+  const std::vector<std::string> whole = fresh_of_each("_whole");
+  const std::int64_t slots = rounds_ * (threads_ / warp_size_);
+  declare_each(
+      whole,
+      [&](std::size_t k) {
+        return call("apl_shuffle", {variable(all_[k]), number_of(slots - 1)});
+      },
+      out);
+  const Each of_tile = [&](std::size_t k) { return variable(whole[k]); };
+  KernelBlock write;
+  combine([&](std::size_t k) { return variable(before_[k]); }, of_tile, of_tile, write);
+  const auto or_neutral = [&](std::size_t result, std::size_t value) {
+    const Stm& made = *defining_stm(*kernel.body, kernel.body->results[result].value());
+    return select(team_.values_.operand(std::get<If>(made.op).condition), of_tile(value), neutral(value));
+  };
+  for (const auto& [result, value] : ends)
+    write.push_back(
+        assign(team_.element_of(team_.stm_.pattern[result], {number_of(0)}, stm_.location), or_neutral(result, value)));
+  const ExprPtr is_last = infix("==", variable(tile_), infix("-", variable(team_.team_.blocks), number_of(1)));
+  out.push_back(kernel::branch(infix("&&", infix("==", variable(thread_), number_of(0)), is_last), std::move(write)));
+}
+
+// By the last block that has looked back, in its first warp: nobody looks at them any more.
 void LookBack::clear_cells(KernelBlock& out) {
   const ExprPtr blocks = variable(team_.team_.blocks), one = number_of(1), zero = number_of(0);
   const std::string cell = team_.unit_.fresh("cell");
   const ExprPtr last = cast({ScalarType::u32, false}, infix("-", blocks, one));
-  KernelBlock come{
-      fence(), assign(element(number_, one), infix("==", call("apl_ticket", {variable(counters_), one, last}), last)),
-      fence()};
-  KernelBlock clear{assign(element(cells_, variable(cell)), number_of(0))};
-  Stmt cells = for_loop(kInt, cell, infix("*", blocks, number_of(words_)), std::move(clear));
-  cells.from = variable(thread_);
-  cells.step = number_of(threads_);
-  KernelBlock several{kernel::branch(infix("==", variable(thread_), zero), std::move(come)), barrier(),
-                      kernel::branch(infix("!=", element(number_, one), zero), {std::move(cells)})};
-  out.push_back(kernel::branch(infix(">", blocks, one), std::move(several)));
+  Stmt cells = for_loop(kInt, cell, infix("*", blocks, number_of(words_)),
+                        {assign(element(cells_, variable(cell)), number_of(0))});
+  cells.from = variable(lane_);
+  cells.step = number_of(warp_size_);
+  const ExprPtr is_last = infix("==", call("apl_shuffle", {variable(came_), zero}), last);
+  const ExprPtr first_warp = infix("&&", infix(">", blocks, one), infix("==", variable(warp_), zero));
+  out.push_back(kernel::branch(
+      first_warp, {kernel::branch(is_last, {fence(), do_call("apl_warp_barrier", {}), std::move(cells)})}));
 }
 
 }  // namespace apl::lower

@@ -95,11 +95,21 @@ void Team::run_team(const SegOp& op) {
   const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, out);
   for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
   if (op.rows) out.push_back(declare(kIndex, team_.width, values_.poly(row_width(op))));
-  body(*op.body, out);
+  const bool looks_back = scans && op.blocks;
+  if (looks_back) {
+    // What stands behind the scan is done with its elements.
+    for (const Stm& stm : op.body->stms) {
+      statement(stm, out);
+      if (&stm == team_.reduction) break;
+    }
+  } else {
+    body(*op.body, out);
+  }
   if (op.rows) write_held_rows(op, indices, out);
   KernelBlock write;
   for (std::size_t k = 0; k < stm_.pattern.size(); ++k)
-    if (!op.rows || unit_.function.values.type(op.body->results[k]).is_scalar())
+    if (const bool is_scalar = unit_.function.values.type(op.body->results[k]).is_scalar();
+        looks_back ? !is_scalar : !op.rows || is_scalar)
       store(stm_.pattern[k], indices, op.body->results[k], stm_.location, write);
   if (write.empty()) return;  // rows that were made where they are
   if (scans) unsupported(stm_.location, "rows of a scan that several threads make elsewhere");
@@ -314,98 +324,6 @@ void Team::fold_with(const Screma& op, const std::vector<Value>& accumulators, c
     const ExprPtr own = variable(unit_.name(accumulators[k]));
     out.push_back(assign(own, where ? select(where, made[k], own) : made[k]));
   }
-}
-
-// A scan goes through the row in tiles of one element a thread, so that neighbours read and write neighbours; several
-// tiles are read at once. Those of a tile are scanned by shuffles, behind what the tiles before gave.
-void Team::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) {
-  const ExprPtr team = variable(team_.size), lane = variable(team_.lane), shift = variable(team_.shift);
-  const std::string bound = unit_.fresh("bound"), batches = unit_.fresh("batches"), batch = unit_.fresh("batch"),
-                    next = unit_.fresh("next"), step = unit_.fresh("step"), at = unit_.name(op.indices.front());
-  const ExprPtr width = values_.poly(op.widths.front()), rounds = number_of(kRoundsAtOnce);
-  const auto type_of = [&](Value v) { return CType{unit_.function.type(v).element, false}; };
-  struct Scanned {
-    std::string elements, carry;
-  };
-  std::vector<Value> accumulators;
-  std::map<Value, Scanned> scanned;
-  KernelBlock batch_body;
-  for (const ReduceOp& reduce : op.reduces)
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k) {
-      const Value acc = reduce.op.params[k];
-      const std::string& name = unit_.function.values.name(stm.pattern[accumulators.size()]);
-      accumulators.push_back(acc);
-      scanned[acc] = {unit_.fresh(name + "_s"), unit_.fresh(name + "_before")};
-      out.push_back(declare(type_of(acc), scanned[acc].carry, values_.operand(reduce.neutral[k]), false));
-      batch_body.push_back(declare_array(type_of(acc), scanned[acc].elements, kRoundsAtOnce));
-    }
-  out.push_back(declare(kIndex, bound, select(team_.has_index, width, number_of(0))));
-  const ExprPtr size = infix("*", team, rounds);
-  out.push_back(declare(kIndex, batches, infix("/", infix("-", infix("+", width, size), number_of(1)), size), false));
-  uniform_in_warp(op, batches, out);
-  const ExprPtr tile = infix("+", infix("*", variable(batch), rounds), variable(next));
-  const Stmt index = declare(kIndex, at, infix("+", infix("<<", tile, shift), lane));
-  const ExprPtr inside = infix("<", variable(at), variable(bound));
-  KernelBlock read{index}, element;
-  for (const Value acc : accumulators)
-    read.push_back(assign(kernel::element(scanned[acc].elements, variable(next)),
-                          values_.constant(Scalar::zero(unit_.function.type(acc).element))));
-  stream(op.inputs, op.map.params, op.indices, stm.location, element);
-  body(*op.map.body, element);
-  const std::vector<Operand>& made = op.map.body->results;
-  for (std::size_t k = 0; k < accumulators.size(); ++k)
-    element.push_back(
-        assign(kernel::element(scanned[accumulators[k]].elements, variable(next)), values_.operand(made[k])));
-  const std::vector<Operand>& rows = std::get<SegOp>(stm_.op).body->results;
-  const auto is_returned = [&](Value row) { return std::ranges::find(rows, Operand(row)) != rows.end(); };
-  for (std::size_t k = accumulators.size(); k < stm.pattern.size(); ++k)
-    if (is_returned(stm.pattern[k])) store(stm.pattern[k], {variable(at)}, made[k], stm.location, element);
-  read.push_back(kernel::branch(inside, std::move(element)));
-  const auto unrolled = [&](KernelBlock block) {
-    Stmt loop = for_loop(kInt, next, rounds, std::move(block));
-    loop.unroll = true;
-    return loop;
-  };
-  append_fallible(op, {unrolled(std::move(read))}, batch_body);
-  const ExprPtr own = call("apl_lane", {}), reaches = infix("<=", variable(step), lane), always = number_of(1);
-  const auto name_of = [&](Value acc) { return variable(unit_.name(acc)); };
-  const auto elements_of = [&](Value acc) { return kernel::element(scanned[acc].elements, variable(next)); };
-  const auto carry_of = [&](Value acc) { return variable(scanned[acc].carry); };
-  const auto shuffled = [&](Value acc, const ExprPtr& from) { return call("apl_shuffle", {name_of(acc), from}); };
-  // The tiles of a batch take each step together, so that shuffles do not wait for each other.
-  KernelBlock one_step;
-  for (const Value acc : accumulators)
-    one_step.push_back(declare(type_of(acc), unit_.name(acc), elements_of(acc), false));
-  const ExprPtr from = infix("-", own, select(reaches, variable(step), number_of(0)));
-  fold_with(
-      op, accumulators, always, [&](Value acc) { return shuffled(acc, from); }, one_step, reaches);
-  for (const Value acc : accumulators) one_step.push_back(assign(elements_of(acc), name_of(acc)));
-  Stmt lanes = for_loop(kInt, step, team, {unrolled(std::move(one_step))});
-  lanes.from = number_of(1);
-  lanes.step = variable(step);
-  batch_body.push_back(std::move(lanes));
-  KernelBlock write{index}, result;
-  const ExprPtr last = infix("|", own, infix("-", team, number_of(1)));
-  std::vector<std::string> totals;
-  for (const Value acc : accumulators) {
-    write.push_back(declare(type_of(acc), unit_.name(acc), elements_of(acc), false));
-    totals.push_back(unit_.fresh("total"));
-    write.push_back(declare(type_of(acc), totals.back(), shuffled(acc, last)));
-  }
-  fold_with(op, accumulators, always, carry_of, write);
-  for (std::size_t k = 0; k < accumulators.size(); ++k) {
-    values_.scalars[accumulators[k]] = name_of(accumulators[k]);
-    if (is_returned(stm.pattern[k])) store(stm.pattern[k], {variable(at)}, accumulators[k], stm.location, result);
-  }
-  write.push_back(kernel::branch(inside, std::move(result)));
-  for (std::size_t k = 0; k < accumulators.size(); ++k)
-    write.push_back(assign(name_of(accumulators[k]), variable(totals[k])));
-  KernelBlock carry;
-  fold_with(op, accumulators, always, carry_of, carry);
-  for (const Value acc : accumulators) carry.push_back(assign(carry_of(acc), name_of(acc)));
-  write.push_back(scope_of(std::move(carry)));
-  batch_body.push_back(unrolled(std::move(write)));
-  out.push_back(for_loop(kIndex, batch, variable(batches), std::move(batch_body)));
 }
 
 // Threads of a warp that are of one team: each ends with what they have together.

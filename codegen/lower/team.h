@@ -11,7 +11,9 @@
 namespace apl::lower {
 
 class Team : KernelPart {
+  friend class NeighbourScan;
   friend class LookBack;
+  friend class RowScan;
 
  public:
   explicit Team(Kernel& kernel) : KernelPart(kernel) {}
@@ -26,7 +28,6 @@ class Team : KernelPart {
 
   void fold_with(const Screma& op, const std::vector<Value>& accumulators, const ExprPtr& before,
                  const std::function<ExprPtr(Value)>& take, Block& out, const ExprPtr& where = nullptr);
-  void share_scan(const Screma& op, const Stm& stm, Block& out);
   Block fold_element(const Screma& op, const Stm& stm, const ExprPtr& at);
   Block fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at);
   void append_fallible(const Screma& op, Block work, Block& out);
@@ -39,6 +40,8 @@ class Team : KernelPart {
   void uniform_in_warp(const Screma& op, const std::string& number, Block& out);
   void fold_warp(const Screma& op, const std::vector<Value>& accumulators, bool in_any_order, Block& out);
   void fold_warps(const Screma& op, const std::vector<Value>& accumulators, Block& out);
+
+  void share_scan(const Screma& op, const Stm& stm, Block& out);  // codegen/lower/row_scan.cpp
 
   // several blocks for an index: reductions here, scans in codegen/lower/look_back.cpp
   void part_of_block(const ExprPtr& width, Block& out);

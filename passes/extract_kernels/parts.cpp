@@ -46,24 +46,6 @@ bool small(const std::vector<Poly>& widths, std::int64_t most = kSmall) {
   return size && *size <= most;
 }
 
-// Whether a reduction in a map reads windows that overlap, as xs[i + k] for indices i of the map and k of the
-// reduction.
-bool reads_windows(const Screma& reduction, const Screma& map) {
-  const auto coefficient = [](const Poly& p, const std::vector<Value>& indices) {
-    std::optional<Poly> found;
-    for (const Value index : indices)
-      if (const auto linear = p.linear_in(index); linear && !linear->coefficient.is_zero()) found = linear->coefficient;
-    return found;
-  };
-  return std::ranges::any_of(reduction.map.body->stms, [&](const Stm& stm) {
-    const Index* read = get_if<Index>(stm);
-    return read != nullptr && std::ranges::any_of(read->dims, [&](const DimIndex& dim) {
-             const std::optional<Poly> along = coefficient(dim.start, reduction.indices);
-             return along && along == coefficient(dim.start, map.indices);
-           });
-  });
-}
-
 bool is_sequential(const Stm& stm) {
   return has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm.attributes, attribute::sparse_sum);
 }
@@ -187,7 +169,7 @@ bool Parts::is_parallel(const Stm& stm) {
   if (const Screma* screma = get_if<Screma>(stm)) {
     if (!regular(screma->widths, locals_) || small(screma->widths)) return false;
     if (screma->reduces.empty() || scans_scalars(*screma, values_)) return true;
-    if (small(screma->widths, kWindow) && reads_windows(*screma, map_)) return false;
+    if (small(screma->widths, kWindow) && reads_windows(*screma, map_.indices)) return false;
     return reduces_scalars(*screma, values_) && !contracts(stm);
   }
   if (const Scatter* scatter = get_if<Scatter>(stm)) {

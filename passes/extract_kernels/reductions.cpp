@@ -5,6 +5,9 @@
 //   let {rs} = segmap(thread) (c < 1) team(T) blocks(B) { redomap(i < n, {xs}, f, op, ne) }
 //   let {r} = rs[0]
 //
+// Of several dims it is the same of all its elements in one, and where a thread has a segment for itself another kernel
+// with nested loops, which divide nothing: which one is launched is decided by the sizes.
+//
 // So is a scan at the top, if blocks can tell each other what its operators give. Teams and blocks are numbers of the
 // host, computed from the sizes (team_of, blocks_of). For a CPU, and where a team cannot share it, threads fold a chunk
 // each, fewer threads fold what those gave, and one thread folds the rest:
@@ -239,7 +242,7 @@ std::vector<Value> in_blocks(const Work& work, const Poly& team, const Poly& blo
       const Screma of_dims = screma;
       const Poly total = product(of_dims.widths);
       screma = {.widths = {total}, .indices = {k}};
-      screma.reduces = of_dims.reduces;
+      screma.reduces = fresh_operators(of_dims, {}, values);  // another kernel may have them, too
       screma.map.body = thread.body(
           [&](Builder& step) { return element_at(of_dims, step.size(Poly(c) * total + Poly(k), "at"), {}, step); });
     }
@@ -334,14 +337,21 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
   return results;
 }
 
-// Whether there is one chunk a segment: what the chunks gave is all there is.
-std::vector<Value> if_one_chunk(const Poly& chunks, const std::vector<std::string>& names, Builder& host,
-                                const std::function<Operands(Builder&)>& one,
-                                const std::function<Operands(Builder&)>& more) {
-  const Value is_one = host.compare(CompareOp::eq, *as_operand(chunks), i64_constant(1), "one_chunk");
+// Where the count is 1, what `one` makes, else what `more` does.
+std::vector<Value> if_one(const Poly& count, const std::string& name, const std::vector<std::string>& names,
+                          Builder& host, const std::function<Operands(Builder&)>& one,
+                          const std::function<Operands(Builder&)>& more) {
+  const Value is_one = host.compare(CompareOp::eq, *as_operand(count), i64_constant(1), name);
   const BodyPtr then = host.body(one);
   const BodyPtr otherwise = host.body(more);
   return host.let_many(names, If{is_one, then, otherwise});
+}
+
+// The same of chunks of a segment: what they gave is all there is if there is one.
+std::vector<Value> if_one_chunk(const Poly& chunks, const std::vector<std::string>& names, Builder& host,
+                                const std::function<Operands(Builder&)>& one,
+                                const std::function<Operands(Builder&)>& more) {
+  return if_one(chunks, "one_chunk", names, host, one, more);
 }
 
 std::vector<std::string> names_of(const std::vector<Value>& pattern, const ValueTable& values) {
@@ -375,10 +385,10 @@ Value power_of_two(const Poly& number, const std::string& name, Builder& host) {
 }
 
 // The threads that share `elements`: so many that each has `each` elements. More than a warp only where there are less
-// than `threads` otherwise.
+// than `threads` otherwise, and more than one, if threads with segments of their own read neighbours, too.
 Poly team_of(const Poly& elements, const Poly& segments, const Poly& threads, std::int64_t each, const Poly& most,
-             Builder& host) {
-  const Poly free = poly_max(kThreadsOfRow, floor_div(threads, poly_max(1, segments)));
+             Builder& host, bool neighbours_anyway = false) {
+  const Poly free = poly_max(neighbours_anyway ? 1 : kThreadsOfRow, floor_div(threads, poly_max(1, segments)));
   const Poly wanted = poly_min(floor_div(elements, each), poly_min(free, poly_min(most, kMostTeam)));
   return power_of_two(poly_max(1, wanted), "team", host);
 }
@@ -409,13 +419,24 @@ std::vector<Value> fold_in_blocks(const Work& work, const Chunks& chunks, const 
   const Poly segments = product(work.segments.widths), elements = product(work.screma.widths);
   const Poly threads = host.let("threads", GetSize{chunks.parameter, SizeClass::grid_size, kThreadsOfReduction});
   const Poly most = host.let("team", GetSize{chunks.team, SizeClass::thread_block_size, kMostTeam});
-  const Poly team = team_of(elements, segments, threads, kElementsOfThread, most, host);
+  const bool windows = reads_windows(work.screma, work.segments.indices);
+  const Poly team = team_of(elements, segments, threads, kElementsOfThread, most, host, windows);
   const Poly blocks = blocks_of(elements, segments, threads, chunks.blocks, host);
+  const auto shared = [&](Builder& at) {
+    Operands all;
+    for (const Value each : in_blocks(work, team, blocks, names, at))
+      all.emplace_back(work.segments.widths.empty()
+                           ? at.let(at.values().name(each), Index{each, {DimIndex::fix(0)}})
+                           : at.let(at.values().name(each), Reshape{each, work.segments.widths}));
+    return all;
+  };
+  const bool has_dims = work.screma.widths.size() > 1 && !work.segments.widths.empty();
+  if (has_dims)
+    return if_one(
+        host.size(team * blocks, "shares"), "alone", names, host,
+        [&](Builder& at) { return to_operands(in_one_thread(work, names, at)); }, shared);
   std::vector<Value> results;
-  for (const Value each : in_blocks(work, team, blocks, names, host))
-    results.push_back(work.segments.widths.empty()
-                          ? host.let(host.values().name(each), Index{each, {DimIndex::fix(0)}})
-                          : host.let(host.values().name(each), Reshape{each, work.segments.widths}));
+  for (const Operand& each : shared(host)) results.push_back(each.value());
   return results;
 }
 
@@ -448,21 +469,36 @@ std::vector<Value> fold_by_columns(const Work& work, const Chunks& chunks, const
       many, names, host, [&](Builder& at) { return fold_whole(work, {}, at); }, fold_parts);
 }
 
+// A scan of each segment by a team.
+std::vector<Value> scan_in_teams(const Work& work, const Poly& team, const std::vector<std::string>& names,
+                                 Builder& host) {
+  const auto thread_body = [&](Builder& thread, const Substitution& here) {
+    const std::vector<Value> results = thread.let_many(names, substitute(Op(work.screma), here, host.values()));
+    return Operands(results.begin(), results.end());
+  };
+  return kernel_over(work.segments, std::nullopt, false, names, host, thread_body, team);
+}
+
 // Whether several blocks can share the scan, as one kernel: rows of a known length may be kept in each thread.
 bool can_look_back(const Work& work, ValueTable& values) {
   return work.segments.widths.empty() && !product(work.screma.widths).constant() && can_share(work, values) &&
          look_back_words(work.screma, values) <= kMostLookBackWords;
 }
 
-// A scan at the top in one kernel, whose blocks have a tile each.
-std::vector<Value> scan_in_blocks(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
-                                  Builder& host) {
-  const Screma& screma = work.screma;
+// Blocks that share a scan at the top: a tile each.
+Poly blocks_of_scan(const Screma& screma, const Chunks& chunks, Builder& host) {
   const Poly elements = product(screma.widths);
   const Poly least = host.let("blocks", GetSize{chunks.blocks, SizeClass::grid_size, 1});
   const Poly needed = ceil_div(elements, Poly(scan_tile(screma, host.values())));
   const Poly free = poly_min(kBlocksOfScan, ceil_div(elements, Poly(kMostTeam * kNeighboursAtOnce)));
-  const Poly blocks = host.size(poly_max(1, poly_max(needed, poly_max(free, poly_min(least, elements)))), "blocks");
+  return host.size(poly_max(1, poly_max(needed, poly_max(free, poly_min(least, elements)))), "blocks");
+}
+
+// A scan at the top in one kernel, whose blocks have a tile each.
+std::vector<Value> scan_in_blocks(const Work& work, const Chunks& chunks, const std::vector<std::string>& names,
+                                  Builder& host) {
+  const Screma& screma = work.screma;
+  const Poly elements = product(screma.widths), blocks = blocks_of_scan(screma, chunks, host);
   std::vector<Value> results;
   for (const Value rows : in_blocks(work, Poly(kMostTeam), blocks, names, host)) {
     const Value all = host.let(host.values().name(rows), Index{rows, {DimIndex::fix(0), DimIndex::slice(0, elements)}});
@@ -473,6 +509,22 @@ std::vector<Value> scan_in_blocks(const Work& work, const Chunks& chunks, const 
 }
 
 }  // namespace
+
+bool reads_windows(const Screma& reduction, const std::vector<Value>& indices) {
+  const auto coefficient = [](const Poly& p, const std::vector<Value>& along) {
+    std::optional<Poly> found;
+    for (const Value index : along)
+      if (const auto linear = p.linear_in(index); linear && !linear->coefficient.is_zero()) found = linear->coefficient;
+    return found;
+  };
+  return std::ranges::any_of(reduction.map.body->stms, [&](const Stm& stm) {
+    const Index* read = get_if<Index>(stm);
+    return read != nullptr && std::ranges::any_of(read->dims, [&](const DimIndex& dim) {
+             const std::optional<Poly> along = coefficient(dim.start, reduction.indices);
+             return along && along == coefficient(dim.start, indices);
+           });
+  });
+}
 
 std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Builder& out) {
   std::vector<Value> result;
@@ -529,6 +581,14 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
     const std::vector<Value> ends = in_one_thread(of_fewer, parts_names, at);
     return scan_chunks(fewer.of_parts, fewer.count, ends, parts_names, at);
   };
+  if (shares && !segments.widths.empty() && work.screma.widths.size() == 1) {
+    const auto several = [&](Builder& at) {
+      const std::vector<Value> ends = scan_parts(at);
+      return to_operands(scan_chunks(work, many, ends, names, at, team));
+    };
+    const auto whole = [&](Builder& at) { return to_operands(scan_in_teams(work, *team, names, at)); };
+    return bound_to(stm, if_one_chunk(many, names, host, whole, several), host);
+  }
   std::vector<Value> ends;
   if (segments.widths.empty()) {
     ends = scan_parts(host);
@@ -545,6 +605,47 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
   }
   const std::vector<Value> results = scan_chunks(work, many, ends, names, host, team);
   return bound_to(stm, results, host);
+}
+
+std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& scatter, const Chunks& chunks,
+                                                   ValueTable& values) {
+  const Work work{{}, std::get<Screma>(scan.op), chunks.interleaved, false};
+  const Screma& screma = work.screma;
+  if (chunks.team.empty() || screma.widths.size() != 1 || !can_share(work, values) || !can_look_back(work, values))
+    return std::nullopt;
+  Builder host(values);
+  host.set_location(scatter.location);
+  const Poly elements = screma.widths.front(), blocks = blocks_of_scan(screma, chunks, host);
+  const Scatter& source = std::get<Scatter>(scatter.op);
+  std::vector<std::string> names{values.name(scan.pattern.front())};
+  for (const Value v : scatter.pattern) names.push_back(values.name(v));
+  const auto thread_body = [&](Builder& thread, const Substitution&) {
+    const std::vector<Value> rows = thread.let_many(names_of(scan.pattern, values), Op(screma));
+    Substitution here;
+    for (std::size_t k = 0; k < rows.size(); ++k) here.insert_or_assign(scan.pattern[k], Operand(rows[k]));
+    Scatter own = std::get<Scatter>(substitute(Op(source), here, values));
+    for (std::size_t k = 0; k < own.targets.size(); ++k)
+      own.targets[k] = thread.let("room", Scratch{values.type(source.targets[k]).element, {elements}});
+    const std::vector<Value> written = thread.let_many(names_of(scatter.pattern, values), Op(std::move(own)));
+    const Value has_some = thread.compare(CompareOp::lt, i64_constant(0), *as_operand(thread.size(elements, "n")));
+    const BodyPtr last = thread.body(
+        [&](Builder& then) { return Operands{then.index(rows.front(), std::vector<Poly>{elements - 1}, "last")}; });
+    const Value count =
+        thread.let_many({"count"}, If{has_some, last, make_body({}, {screma.reduces.front().neutral.front()})}).front();
+    Operands results{count};
+    results.insert(results.end(), written.begin(), written.end());
+    return results;
+  };
+  const Value c = values.add(Type::scalar(ScalarType::i64), "c");
+  const std::vector<Value> made =
+      kernel_over({}, SegDim{c, 1}, false, names, host, thread_body, Poly(kMostTeam), blocks);
+  const Stm& kernel = *std::ranges::find_if(host.stms(), [](const Stm& stm) { return get_if<SegOp>(stm) != nullptr; });
+  if (team_fault(std::get<SegOp>(kernel.op), values)) return std::nullopt;
+  ScannedScatter result;
+  result.count = host.index(made.front(), std::vector<Poly>{0}, "count");
+  result.written.assign(made.begin() + 1, made.end());
+  result.stms = host.take();
+  return result;
 }
 
 std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const Chunks& chunks,

@@ -34,12 +34,26 @@ std::vector<Stm> split_operators(const Stm& stm, ValueTable& values);
 bool reduces_scalars(const Screma& screma, const ValueTable& values);
 bool scans_scalars(const Screma& screma, const ValueTable& values);
 
+// Whether a reduction in a map with these indices reads windows that overlap, as xs[i + k] for indices i of the map and
+// k of the reduction.
+bool reads_windows(const Screma& reduction, const std::vector<Value>& indices);
+
 // The statements of a reduction in chunks, the last of which bind the pattern of `stm`: a scalar a segment.
 std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const Chunks& chunks,
                                         ValueTable& values);
 
 // The same for a scan, and the rows that it maps.
 std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const Chunks& chunks, ValueTable& values);
+
+// A scan at the top and a scatter of its elements in one kernel, if blocks can share them: how many elements the scan's
+// last one counts, and arrays of as many elements as are scanned, which the scatter writes.
+struct ScannedScatter {
+  std::vector<Stm> stms;
+  Value count;
+  std::vector<Value> written;
+};
+std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& scatter, const Chunks& chunks,
+                                                   ValueTable& values);
 
 // The indices over `widths` that row-major position `flat` stands for.
 std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Builder& out);

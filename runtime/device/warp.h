@@ -63,6 +63,11 @@ void apl_load(const apl_in<T>& from, I index, T* to, int line = __builtin_LINE()
     apl_touch_wide<piece>(from.data, static_cast<int64_t>(index) + at, 0, line);
   __builtin_memcpy(to, from.data + index, bytes);
 }
+template <int count, class T, class I>
+void apl_store(const apl_out<T>& to, I index, const T* from, int line = __builtin_LINE()) {
+  apl_touch_wide<count * sizeof(T)>(to.data, static_cast<int64_t>(index), 1, line);
+  __builtin_memcpy(to.data + index, from, count * sizeof(T));
+}
 template <int words, class T, class I>
 void apl_load_words(const apl_in<T>& from, I index, uint32_t* to, int line = __builtin_LINE()) {
   static_assert(words == 1 || words == 2 || words == 4, "no device has such an access");
@@ -74,6 +79,11 @@ void apl_store_words(const apl_out<T>& to, I index, const uint32_t* from, int li
   static_assert(words == 1 || words == 2 || words == 4, "no device has such an access");
   apl_touch_wide<words * 4>(to.data, static_cast<int64_t>(index), 1, line);
   __builtin_memcpy(to.data + index, from, words * 4);
+}
+
+template <int words, class T, class I>
+void apl_stream_words(const apl_out<T>& to, I index, const uint32_t* from, int line = __builtin_LINE()) {
+  apl_store_words<words>(to, index, from, line);
 }
 
 inline uint32_t apl_low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
@@ -203,6 +213,19 @@ APL_DEVICE void apl_store_words(const apl_out<T>& to, I index, const uint32_t* f
   chunk stored;
   memcpy(&stored, from, words * 4);
   *reinterpret_cast<chunk*>(to.data + index) = stored;
+}
+
+// The same, of what the kernel does not read: in the second cache it is what makes room for others.
+template <int words, class T, class I>
+APL_DEVICE void apl_stream_words(const apl_out<T>& to, I index, const uint32_t* from) {
+#if defined(__HIP__)
+  apl_store_words<words>(to, index, from);
+#else
+  typedef typename apl_chunk<words * 4>::type chunk;
+  chunk stored;
+  memcpy(&stored, from, words * 4);
+  __stcs(reinterpret_cast<chunk*>(to.data + index), stored);
+#endif
 }
 
 // Two halves in a word: the low ones of two words, the high ones; of numbers as f16.

@@ -33,7 +33,9 @@ double apl_sparse_rows_cost(const struct apl_sparse_packed* f, int32_t type, dou
   double bytes = row_bytes * (double)f->row_elements * 1e-6 *
                  (cost_is_large(f, row_bytes) ? d->sparse_rows_megabyte_far : d->sparse_rows_megabyte);
   if (ahead) bytes *= d->sparse_rows_ahead;
-  if (f->sorted > 0 && f->statistics.shared > 1.05) bytes *= d->sparse_rows_shared;
+  // By length, rows that share columns are read at times of their own: what fits no cache is read again for each.
+  if (f->sorted > 0 && f->statistics.shared > 1.05)
+    bytes *= cost_is_large(f, row_bytes) ? d->sparse_rows_shared_far : d->sparse_rows_shared;
   // Sums of pieces, of at least 4 bytes, are written, and read by a kernel that adds them up.
   const double join =
       f->cuts > 0 ? d->sparse_join_launch + 4e-6 * row_bytes * (double)f->pieces * d->dense_write_megabyte : 0;

@@ -3,7 +3,7 @@
 
 #include "runtime/sparse/device_kernel.h"
 
-enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8 };
+enum { kWideColumns = 64, kSmallRows = 5000, kUsualWarps = 8, kShortRow = 16 };
 
 struct spmm_case {
   const struct apl_sparse_packed* packed;
@@ -26,6 +26,10 @@ static double choose_rows(const struct spmm_case* a, struct apl_sparse_spmm_choi
   while (most > 8 && f->statistics.mean >= 50 && most * c->elements > kWideColumns &&
          (double)(f->columns * most * c->elements * a->size) > f->device->sparse_slice_cache_bytes)
     most /= 2;
+  // Of wide elements, where rows are of a few rounds and come from memory, half of the columns are a slice that stays
+  // in the second cache sooner, and a kernel with fewer registers.
+  const int is_far = (double)(f->rows + f->columns) * a->row_bytes > f->device->sparse_cache_bytes;
+  if (most == 16 && a->size >= 4 && is_far && f->row_elements < kShortRow * (int64_t)f->records) most = 8;
   // Groups of few lanes are many: that is for small matrices.
   int32_t fewest = f->rows < kSmallRows ? 4 : most == 16 ? 8 : most;
   if (fewest > most) fewest = most;

@@ -251,6 +251,27 @@ std::vector<Case> cases() {
                  {{{"n", 700}}, {{"n", 7001}}, {{"n", 8192}}},
                  false,
                  "tiled_scanned"});
+  // Neighbours of rows that a team scans, of a filter's blocks, of a map.
+  all.push_back({"along",
+                 "entry along [m][n] (A: [m][n]i32) (B: [m][n]i32) : ([m][n]i32, [m][n]i32) =\n"
+                 "  unzip (map2 (\\as bs -> unzip (scan " +
+                     after + ")) A B)\n",
+                 {},
+                 {{{"m", 3}, {"n", 600}}, {{"m", 2}, {"n", 1027}}, {{"m", 70}, {"n", 3}}, {{"m", 1}, {"n", 1}}},
+                 false,
+                 "along_scanned"});
+  all.push_back({"filtered",
+                 "entry filtered [n] (as: [n]i32) : []i32 = filter (> 0) as\n",
+                 {{"blocks", 5}},
+                 elements,
+                 false,
+                 "filtered_scanned"});
+  all.push_back({"mapped",
+                 "entry mapped [m][n] (A: [m][n]i32) : [m][n]i32 = map (map (\\x -> 3 * x + 1)) A\n",
+                 {},
+                 {{{"m", 5}, {"n", 64}}, {{"m", 3}, {"n", 700}}, {{"m", 7}, {"n", 33}}, {{"m", 1}, {"n", 1}}},
+                 false,
+                 "mapped_xs"});
   return all;
 }
 
@@ -304,10 +325,11 @@ const std::vector<Equivalent>& equivalents() {
                    "a block that is alone has one row, which all of its threads may share as well as some"});
     all.push_back({"added folded", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
     all.push_back({"added folded", "guard `blocks > 1` 3", "one block's part is number 0"});
-    all.push_back({"swept tiled", "guard `blocks > 1` 1", "its teams are blocks anyway"});
-    all.push_back({"swept tiled", "guard `blocks > 1` 3", "one block's share is cut off where the elements end"});
-    for (const char* array : {"as", "bs", "scanned"})
-      all.push_back({"added folded swept tiled", fmt::format("guard `apl_aligned<16>({})`", array),
+    all.push_back({"swept tiled filtered", "guard `blocks > 1` 1", "its teams are blocks anyway"});
+    all.push_back(
+        {"swept tiled filtered", "guard `blocks > 1` 3", "one block's share is cut off where the elements end"});
+    for (const char* array : {"as", "bs", "scanned", "A", "B"})
+      all.push_back({"added folded swept tiled filtered along", fmt::format("guard `apl_aligned<16>({})`", array),
                      "what a backend allocates is aligned; only a caller's memory may not be"});
     all.push_back({"added folded", "guard `team > 32`", "a thread that is a team by itself finds its own value there"});
     all.push_back({"folded", "guard `team < 32`", "several blocks have whole warps, and one thread no neighbours"});
@@ -317,9 +339,23 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"swept tiled", fmt::format("guard `slot > 0` {}", k), "likewise"});
       all.push_back({"swept tiled", fmt::format("guard `lane > 0` {}", k), "likewise"});
     }
-    all.push_back({"swept tiled", "guard `lane < 32`", "there are as many slots as lanes"});
-    all.push_back({"swept tiled", "guard `tile > 0`", "before the first tile there is nothing: it learns of nothing"});
-    all.push_back({"swept tiled", "guard `lane == 0` 1", "all lanes tell the same"});
+    const char* const dropped = "what is read instead is dropped";
+    for (const char* guard :
+         {"guard `step <= lane` 1", "guard `step <= lane` 3", "guard `slot > 0` 1", "guard `lane > 0` 1"})
+      all.push_back({"filtered", guard, dropped});
+    for (const char* guard :
+         {"guard `step <= lane` 1", "guard `step <= lane` 2", "guard `lane > 0` 1", "guard `lane > 0` 2"})
+      all.push_back({"along", guard, dropped});
+    all.push_back({"along", "guard `own < m` 1", "a team without a row goes through none of its elements"});
+    all.push_back({"along", "guard `at + next < bound` 3", "what comes behind the row's end goes nowhere"});
+    all.push_back({"filtered", "guard `at < n`", "no more elements are counted than there are"});
+    all.push_back({"filtered", "guard `c` 1", "of no elements the sum is the neutral element"});
+    all.push_back({"swept tiled filtered", "warp_barrier 1", "lanes have folded what they asked for by then"});
+    all.push_back({"swept tiled filtered", "guard `warp == 0` 2", "other warps took no number, and 0 is not the last"});
+    all.push_back({"swept tiled filtered", "guard `lane < 32`", "there are as many slots as lanes"});
+    all.push_back(
+        {"swept tiled filtered", "guard `tile > 0`", "before the first tile there is nothing: it learns of nothing"});
+    all.push_back({"swept tiled filtered", "guard `lane == 0` 1", "all lanes tell the same"});
     for (const int k : {7, 8})
       all.push_back(
           {"swept", fmt::format("guard `step <= lane` {}", k), "its tiles are within one warp's first round"});

@@ -49,7 +49,7 @@ APL_DEVICE void apl_sparse_add(Sum* sums, T value, const T* x) {
 }
 
 // `count` results side by side, rounded to T, in accesses of up to 16 bytes; the address is a multiple of an access'
-// size.
+// size. They leave the second cache to what is gathered.
 template <int count, class T, class Sum>
 APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* sums) {
   constexpr int bytes = count * sizeof(T);
@@ -69,7 +69,7 @@ APL_DEVICE void apl_sparse_write(const apl_out<T>& to, int64_t at, const Sum* su
     }
     constexpr int piece = bytes < 16 ? bytes : 16;
     APL_UNROLL
-    for (int w = 0; w < bytes; w += piece) apl_store_words<piece / 4>(to, at + w / int(sizeof(T)), words + w / 4);
+    for (int w = 0; w < bytes; w += piece) apl_stream_words<piece / 4>(to, at + w / int(sizeof(T)), words + w / 4);
   }
 }
 

@@ -91,6 +91,16 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_
   if (index >= a.tasks) return;
   int32_t task[4], rows[2], start[2];
   apl_load<4>(a.task, int64_t(index) * 4, task);
+  // Columns and masks of the next step are on their way while this one's rows of Y are.
+  int32_t columns[2];
+  uint32_t masks;
+  const auto look_at = [&](int s) {
+    const int64_t step = int64_t(task[1]) + s;
+    columns[0] = a.column(step * 16 + g);
+    columns[1] = a.column(step * 16 + g + 8);
+    masks = uint32_t(a.mask(step * 4 + t));
+  };
+  look_at(0);
   apl_load<2>(a.row, int64_t(task[0]) * 8 + t * 2, rows);
   apl_load<2>(a.start, int64_t(index) * 8 + t * 2, start);
   const int32_t own_row = a.row(int64_t(task[0]) * 8 + g);
@@ -105,9 +115,9 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_
   };
   if constexpr (is_one_piece) load_x(0);
   for (int s = 0; s < task[2]; ++s) {
-    const int64_t step = int64_t(task[1]) + s;
-    const int32_t columns[2] = {a.column(step * 16 + g), a.column(step * 16 + g + 8)};
-    const uint32_t masks = uint32_t(a.mask(step * 4 + t));
+    const int32_t own_columns[2] = {columns[0], columns[1]};
+    const uint32_t own_masks = masks;
+    look_at(s + 1 < task[2] ? s + 1 : s);
     // Two chains of products, which do not wait for each other.
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, others[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     for (int32_t begin = 0; begin < (is_one_piece ? 1 : depth); begin += quads * 32) {
@@ -116,7 +126,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_
       for (int q = 0; q < quads; ++q) {
         APL_UNROLL
         for (int r = 0; r < 2; ++r)
-          apl_sparse_load_eight<wide, is_whole>(y, int64_t(columns[r]) * y_row, begin + q * 32 + t * 8, depth,
+          apl_sparse_load_eight<wide, is_whole>(y, int64_t(own_columns[r]) * y_row, begin + q * 32 + t * 8, depth,
                                                 of_y[r][q]);
       }
       if constexpr (!is_one_piece) load_x(begin);
@@ -132,7 +142,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_
     for (int e = 0; e < 4; ++e) sums[e] += others[e];
     APL_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const uint32_t mask = r == 0 ? masks & 0xffff : masks >> 16;
+      const uint32_t mask = r == 0 ? own_masks & 0xffff : own_masks >> 16;
       APL_UNROLL
       for (int c = 0; c < 2; ++c) {
         const int slot = g + 8 * c;
@@ -140,7 +150,7 @@ APL_DEVICE void apl_sparse_sddmm_windows(unsigned block, const apl_sparse_sddmm_
         const int64_t place = start[r] + apl_ones(mask & ((1u << slot) - 1));
         float sum = sums[2 * c + r];
         if constexpr (is_scaled) sum *= float(values(place));
-        result(place) = Result(epilogue(sum, rows[r], columns[c], place));
+        result(place) = Result(epilogue(sum, rows[r], own_columns[c], place));
       }
       start[r] += apl_ones(mask);
     }

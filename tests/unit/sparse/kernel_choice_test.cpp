@@ -259,6 +259,27 @@ TEST_CASE("sparse kernels: a few very long rows are cut, in every type, and stay
   }
 }
 
+TEST_CASE(
+    "sparse kernels: rows that share columns stay in their order where these come from memory, not from the cache") {
+  const apl_sparse_options rows{.window = -1, .piece = -1};
+  for (const std::int64_t count : {6000, 60000}) {
+    const apl::sparse::Csr m = even(count, count, 6, 2), apart = even(count, count, 6, 1);
+    const apl_sparse_csr csr = apl::csr_view(m), other = apl::csr_view(apart);
+    for (const apl_sparse_csr* each : {&csr, &other}) {
+      CAPTURE(count);
+      apl_sparse_packed* packed = nullptr;
+      REQUIRE(apl_sparse_packed_make(each, nullptr, &h200(), APL_F32, 128, &rows, &packed) == APL_SPARSE_FINE);
+      CHECK((packed->sorted < 0) == (count == 60000 && each == &csr));
+      apl_sparse_packed_free(packed);
+    }
+    // Short rows of wide elements then have fewer lanes.
+    Notes notes;
+    CHECK(has(notes.spmm(apart, APL_F32, 128, 1 << 20, &rows),
+              count == 60000 ? "apl_spmm_f32_8x4_" : "apl_spmm_f32_16x4_"));
+    CHECK(has(notes.spmm(apart, APL_F16, 128, 1 << 20, &rows), "apl_spmm_f16_16x8_"));
+  }
+}
+
 TEST_CASE("sparse kernels: nothing runs for nothing") {
   Notes notes;
   notes.launches.emplace_back("none");

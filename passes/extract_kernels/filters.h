@@ -1,0 +1,29 @@
+// A scan that counts, and a scatter of what it counted, as one kernel.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "passes/extract_kernels/reductions.h"
+
+namespace apl {
+
+// The statements of a body that are a filter: a scan that counts flags, its last element, arrays of so many elements, a
+// scatter into them.
+struct Filter {
+  std::set<std::size_t> members;
+  std::size_t scan = 0, scatter = 0;
+  Value count;          // what the last element is called
+  std::string refusal;  // why they are no kernel of their own; empty: nothing known is against it
+};
+
+// The filter that begins with statement `first`, a scan; nullopt: there is none.
+std::optional<Filter> find_filter(const Body& body, std::size_t first, const ValueTable& values);
+
+// It as one kernel, on GPUs; nullopt: blocks cannot share it.
+std::optional<std::vector<Stm>> make_filter(const Body& body, const Filter& filter, const Chunks& chunks,
+                                            ValueTable& values);
+
+}  // namespace apl
