@@ -32,6 +32,7 @@ constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix unit
 // (apl_is_row of runtime/device/numbers.h). Reading one element of the operand for all of them would let all blocks of
 // the device wait for one line of its cache.
 constexpr std::int64_t kRowOutside = -(std::int64_t{1} << 62);
+constexpr std::int64_t kTurnWarps = 4;    // warps that are each another scheduler's
 constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in a tile of matrix units
 
 constexpr std::size_t kNoMnDim = 2;  // of a tile that runs along the depth alone
@@ -133,6 +134,8 @@ struct Mainloop {
   int tf32_products = 0;
   bool matrix() const { return matrix_rows >= 0; }
   bool has_fragments() const { return doubles || tf32_products > 0; }
+  // Whether warps that share a scheduler multiply and copy in turns.
+  bool takes_turns() const { return has_fragments() && mn_dims[0].warps * mn_dims[1].warps >= 2 * kTurnWarps; }
   // Products that are under way while the next ones start, and how many steps copies run ahead, so that those do not
   // write where these read.
   std::int64_t in_flight() const { return matrix() && stages > 2 ? 1 : 0; }
@@ -178,6 +181,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   ExprPtr count_steps(Values& values) const;
   void declare_steps(Block& out);
   Block next_step(const StepPosition& position);
+  Block take_turns(Block copies, Block products);
   ExprPtr locate_block(const SegOp& op, Block& out);
   void tile_statements(const SegOp& op, Block& out);
   void one_tile(const SegOp& op, Block& out);

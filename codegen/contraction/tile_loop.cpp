@@ -324,6 +324,18 @@ kernel::Block MainloopLowering::mainloop_prefetch(const std::string& step, const
   return all;
 }
 
+// Of two warps that share a scheduler one copies first and the other multiplies: units are busy all the time, though
+// all warps begin a step together.
+kernel::Block MainloopLowering::take_turns(KernelBlock copies, KernelBlock products) {
+  const std::string turn = unit_.fresh("turn");
+  const std::int64_t group = kTurnWarps * unit_.target.warp;
+  const ExprPtr mine = infix("%", infix("/", variable(mainloop_->thread), number_of(group)), number_of(2));
+  Stmt turns = for_loop(kInt, turn, number_of(2),
+                        {kernel::branch(infix("==", variable(turn), mine), std::move(copies), std::move(products))});
+  turns.unroll = true, turns.unroll_by = 1;
+  return {std::move(turns)};
+}
+
 // The loop over the depth, with the remainder as its last step. Copies run ahead into the next tile.
 void MainloopLowering::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
@@ -364,24 +376,28 @@ void MainloopLowering::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlo
   const ExprPtr wraps = behind == 1 ? infix("==", stage, number_of(0)) : infix("<", stage, number_of(behind));
   const ExprPtr wrapped = plus(behind == 1 ? number_of(0) : stage, number_of(mainloop.copies_ahead()));
   body.push_back(declare(kInt, free, select(wraps, wrapped, infix("-", stage, number_of(behind)))));
-  // Matrix units multiply while threads copy.
-  KernelBlock main, remainder;
+  KernelBlock main, remainder, copies;
   mainloop_contract(*mainloop.main.contract, stm, variable(mainloop.stage), main);
-  if (mainloop.matrix()) append(body, std::move(main));
   for_tile(op, whose, variable(half));
-  body.push_back(
+  copies.push_back(
       kernel::branch(infix("<", variable(whose), variable(mainloop.last)), mainloop_prefetch(ahead, variable(free))));
   for_tile(op, mainloop.tile_index, here);
-  body.push_back(do_call("apl_cp_async_commit", {}));
-  if (mainloop.matrix()) {
-    // What is left of the depth is one more step, on zeros.
-    body.push_back(do_call(fmt::format("apl_matrix_wait<{}>", mainloop.in_flight()), {}));
-  } else if (mainloop.remainder == nullptr) {
-    append(body, std::move(main));
-  } else {
+  copies.push_back(do_call("apl_cp_async_commit", {}));
+  if (mainloop.remainder != nullptr && !mainloop.matrix()) {
     mainloop_contract(*mainloop.remainder_step.contract, stm, variable(mainloop.stage), remainder);
-    body.push_back(kernel::branch(infix("<", variable(inner), variable(mainloop.tiles_name)), std::move(main),
-                                  std::move(remainder)));
+    main = {kernel::branch(infix("<", variable(inner), variable(mainloop.tiles_name)), std::move(main),
+                           std::move(remainder))};
+  }
+  if (mainloop.matrix()) {
+    // Units multiply while threads copy. What is left of the depth is one more step, on zeros.
+    append(body, std::move(main));
+    append(body, std::move(copies));
+    body.push_back(do_call(fmt::format("apl_matrix_wait<{}>", mainloop.in_flight()), {}));
+  } else if (mainloop.takes_turns()) {
+    append(body, take_turns(std::move(copies), std::move(main)));
+  } else {
+    append(body, std::move(copies));
+    append(body, std::move(main));
   }
   if (!mainloop.around.empty()) append(body, next_step(now));
   body.push_back(
