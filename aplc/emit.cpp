@@ -1,5 +1,7 @@
 // aplc c FILE, aplc cuda FILE and so on, by dialect: the generated text, or a library or program made of it.
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 
 #include "aplc/artifact.h"
@@ -20,6 +22,7 @@ struct EmitOptions : CompileOptions {
   std::string form, entry;         // of --emit
   std::vector<std::string> sizes;  // NAME=VALUE
   std::vector<std::string> known;  // OPERAND=@FILE
+  int plans = 0;                   // 0: as many as there are for the target
 
   void add_emission(CLI::App& command, const apl::Dialect& dialect) {
     add_to(command);
@@ -27,6 +30,11 @@ struct EmitOptions : CompileOptions {
                        "file to write (default: standard output); of a library or program: its name, without an ending "
                        "(default: the input's)");
     command.add_option("OPERAND", known, "matrices of operands that are sparse and constant, as A=@M.mtx");
+    command
+        .add_option("--plans", plans,
+                    fmt::format("kernels of a contraction, among which it chooses (default: up to {})",
+                                plans_for(dialect.on_device ? "cuda" : "c")))
+        ->check(CLI::PositiveNumber);
     tiles.add_to(command);
     if (!dialect.embeds) return;
     auto* kind = command.add_option_group("form");
@@ -130,6 +138,7 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
   apl::CodegenOptions codegen;
   codegen.parameters = session.parameters();
   codegen.plans = plans_for(target.on_device() ? "cuda" : "c");
+  if (options.plans > 0) codegen.plans = std::min(codegen.plans, options.plans);
   codegen.device = options.device;
   if (options.library || options.executable || options.server) {
     exit = emit_library(session, options, target, codegen);

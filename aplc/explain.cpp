@@ -69,7 +69,7 @@ std::string usual_gpu() { return std::string(apl::find_dialect("cuda")->record);
 // A record of a CPU has the C backend's pipeline.
 apl::Machine machine_of(const CompileOptions& options) {
   const auto device = options.device.empty() ? apl::Result<apl_device>(apl_device{}) : apl::find_device(options.device);
-  return device && !options.device.empty() && device->kind == APL_DEVICE_CPU ? apl::Machine::cpu : apl::Machine::gpu;
+  return device && !options.device.empty() && device->warp == 0 ? apl::Machine::cpu : apl::Machine::gpu;
 }
 
 // Numbers of `--size`.

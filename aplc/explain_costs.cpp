@@ -376,7 +376,7 @@ class Host {
     kernels_.back().bytes = bytes;
     kernels_.back().operations = threads * work.operations;
     const double clock = device_.clock_ghz * 1e9;
-    const bool is_gpu = device_.kind == APL_DEVICE_GPU;
+    const bool is_gpu = device_.warp > 0;
     const double in_flight = is_gpu ? static_cast<double>(device_.multiprocessors) * device_.multiprocessor_threads
                                     : static_cast<double>(device_.multiprocessors);
     const double bandwidth =

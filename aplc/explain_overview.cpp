@@ -302,9 +302,8 @@ class Overviewer {
     if (row.decision.empty())
       row.decision = row.what.starts_with("map") ? kByElement
                      : row.what == "scatter"     ? "one thread an index"
-                     : row.what == "histogram"   ? device_.kind == APL_DEVICE_GPU
-                                                       ? "in shared memory where that pays"
-                                                       : "a copy for each thread where that pays"
+                     : row.what == "histogram"   ? device_.warp > 0 ? "in shared memory where that pays"
+                                                                    : "a copy for each thread where that pays"
                      : kernel.shares.empty()     ? "in chunks"
                                                  : kernel.shares;
     if (!kernel.holds_rows && kernel.kind.empty() && !kernel.version.empty()) row.decision += "; " + kernel.version;

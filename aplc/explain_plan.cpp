@@ -16,35 +16,6 @@ namespace {
 
 using apl::Value;
 
-void visit_kernels(const apl::Body& body, const std::function<void(const apl::Stm&)>& visit) {
-  for (const apl::Stm& stm : body.stms) {
-    if (apl::get_if<apl::SegOp>(stm)) visit(stm);
-    if (apl::get_if<apl::Loop>(stm) || apl::is_branch(stm.op))
-      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { visit_kernels(*inner, visit); });
-  }
-}
-
-// Sizes by value: those of the names, and what the host computes of them.
-std::map<Value, std::int64_t> known_values(const apl::Function& function, const Sizes& sizes) {
-  std::map<Value, std::int64_t> known;
-  const auto note = [&](Value v) {
-    if (const auto found = sizes.find(function.values.name(v)); found != sizes.end()) known[v] = found->second;
-  };
-  for (Value v : function.sizes) note(v);
-  for (Value v : function.params)
-    if (function.type(v).is_scalar()) note(v);
-  for (const apl::Stm& stm : function.body->stms) {
-    const apl::SizeExpr* size = apl::get_if<apl::SizeExpr>(stm);
-    if (!size) continue;
-    bool all = true;
-    size->value.for_each_symbol([&](Value v) { all = all && known.contains(v); });
-    if (!all) continue;
-    if (const auto number = size->value.evaluate([&](Value v) { return known.at(v); }))
-      known[stm.pattern.front()] = *number;
-  }
-  return known;
-}
-
 std::string bytes_text(double bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
@@ -107,7 +78,7 @@ std::string products_text(const apl_contraction& c, const apl_plan& plan, const 
 
 void add_cost(const apl_contraction& c, const apl_plan& plan, const apl_plan_cost& cost, const apl_device& device,
               double operations, Facts& facts) {
-  const bool gpu = device.kind == APL_DEVICE_GPU;
+  const bool gpu = device.warp > 0;
   facts.emplace_back("kernel", !gpu ? "loops" : cost.has_mainloop ? "mainloop" : "general");
   if (gpu && c.matrix > 0) facts.emplace_back("products", products_text(c, plan, device));
   if (gpu) {
@@ -130,35 +101,14 @@ void add_cost(const apl_contraction& c, const apl_plan& plan, const apl_plan_cos
     facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / cost.seconds));
 }
 
-std::vector<apl_plan> candidates_of(const apl::PlanData& data, const PlannedContraction& planned,
-                                    const apl::Function& function, const apl_device& device) {
-  return apl::program_plans(data, function, planned.given, planned.forced, device,
-                            plans_for(device.kind == APL_DEVICE_GPU ? "cuda" : "c"));
-}
-
-// What runs: the contraction or its parts, or, in so many seconds, neither.
-struct ChosenVariant {
-  PlannedContraction shown;
-  std::vector<apl_plan> candidates;
-  std::optional<double> seconds;
-  std::optional<double> whole;  // of a split contraction, with joining its parts
-};
+// That a program for the device may have of a contraction.
+int kernels_for(const apl_device& device) { return plans_for(device.warp > 0 ? "cuda" : "c"); }
 
 // The variant that a program takes with these sizes, and what the others would take.
-void choose_variant(const apl::Function& function, const apl_device& device, ChosenVariant& chosen, Facts& facts) {
-  const PlannedContraction& planned = chosen.shown;
-  const apl_contraction whole = *planned.contraction;
-  std::vector<apl_plan> parts, others;
-  if (planned.parts) parts = candidates_of(*planned.parts, planned, function, device);
-  if (planned.of_transposed) others = candidates_of(*planned.transposed, planned, function, device);
-  const auto list = [](const std::vector<apl_plan>& plans) {
-    return apl_plan_list{plans.data(), static_cast<int>(plans.size()), nullptr};
-  };
-  const apl_plan_list of_whole = list(chosen.candidates), of_parts = list(parts), of_others = list(others);
-  const apl_variant_lists lists{&of_whole, parts.empty() ? nullptr : &of_parts,
-                                others.empty() ? nullptr : &*planned.of_transposed, &of_others};
-  apl_variant_choice choice;
-  if (apl_variant_select(&whole, &lists, planned.only, &device, &choice) == 0) return;
+void add_variant(const PlannedContraction& planned, const apl::ChosenKernel& chosen, const apl_device& device,
+                 Facts& facts) {
+  if (!chosen.choice) return;
+  const apl_variant_choice& choice = *chosen.choice;
   struct Words {
     const char *name, *text;
   };
@@ -178,24 +128,13 @@ void choose_variant(const apl::Function& function, const apl_device& device, Cho
     facts.emplace_back("padding", fmt::format("tiled without a remainder step, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
   facts.emplace_back("variant", kWords[choice.variant].name);
-  if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
-  if (choice.variant == APL_VARIANT_TRANSPOSED) {
+  if (choice.variant == APL_VARIANT_TRANSPOSED)
     facts.emplace_back("transposed",
                        fmt::format("{} of the operands by kernels before, {}", planned.of_transposed->copies,
                                    time_text(apl_copies_estimate(&*planned.of_transposed, &device))));
-    chosen.shown.contraction = planned.of_transposed;
-    chosen.shown.data = *chosen.shown.transposed;
-    chosen.candidates = std::move(others);
-    return;
-  }
-  apl_contraction split;
-  if (choice.variant != APL_VARIANT_SPLIT || !apl_contraction_parts(&whole, choice.splits, &split)) return;
-  chosen.whole = choice.seconds[APL_VARIANT_SPLIT];
+  if (!chosen.shown.data.splits()) return;
   facts.emplace_back("splits", std::to_string(choice.splits));
-  facts.emplace_back("join", time_text(apl_join_estimate(&whole, choice.splits, &device)));
-  chosen.shown.data = *chosen.shown.parts;
-  chosen.shown.contraction = split;
-  chosen.candidates = std::move(parts);
+  facts.emplace_back("join", time_text(apl_join_estimate(&*planned.contraction, choice.splits, &device)));
 }
 
 Facts facts_of(const PlannedContraction& planned, const apl::Function& function, const Sizes& sizes,
@@ -213,28 +152,28 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     for (Value v : planned.data.symbols()) names.push_back(fmt::format("--size {}=...", function.values.name(v)));
     suggestion = fmt::format("{}", fmt::join(names, " "));
     int k = 0;
-    for (const apl_plan& plan : candidates_of(planned.data, planned, function, device))
+    for (const apl_plan& plan :
+         apl::program_plans(planned.data, function, planned.given, planned.forced, device, kernels_for(device)))
       facts.emplace_back(fmt::format("plan-{}", ++k), numbers_text(planned, function, plan));
     return facts;
   }
   std::vector<std::string> given;
   for (const auto& [name, size] : sizes) given.push_back(fmt::format("{}={}", name, size));
   if (!given.empty()) facts.emplace_back("sizes", fmt::format("{}", fmt::join(given, " ")));
+  const apl::ChosenKernel chosen = apl::choose_kernel(planned, function, device, kernels_for(device));
+  explained.seconds = chosen.seconds;
   if (packed) {
     const apl_contraction& c = *planned.contraction;
     double operations = 2;
     for (int d = 0; d < c.dim_count; ++d) operations *= static_cast<double>(c.dims[d].size);
-    explained.seconds = apl_packed_estimate(&c, &device);
     facts.emplace_back("kernel", "a micro-kernel on packed panels; its tile is what the vector registers hold");
     facts.emplace_back("rate", fmt::format("{:.3g} operations a second", operations / *explained.seconds));
     message = fmt::format("packed for a micro-kernel, {}", time_text(*explained.seconds));
     return facts;
   }
-  ChosenVariant chosen{planned, candidates_of(planned.data, planned, function, device), {}, {}};
-  if (planned.has_variants) choose_variant(function, device, chosen, facts);
-  if (chosen.seconds) {
+  add_variant(planned, chosen, device, facts);
+  if (chosen.choice && chosen.choice->variant == APL_VARIANT_UNTILED) {
     message = fmt::format("not tiled: one thread a point, {}", time_text(*chosen.seconds));
-    explained.seconds = chosen.seconds;
     return facts;
   }
   const apl_contraction& c = *chosen.shown.contraction;
@@ -244,9 +183,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     return facts;
   }
   // What runs is the best of the program's plans; what is best of all may be another plan.
-  const std::vector<apl_plan>& candidates = chosen.candidates;
-  const int form = apl_plan_best_of(&c, candidates.data(), static_cast<int>(candidates.size()), &device, nullptr);
-  const apl_plan plan = form < 0 ? choice.best : candidates[static_cast<std::size_t>(form)];
+  const apl_plan plan = *chosen.plan;
   apl_plan_cost cost;
   apl_plan_estimate(&c, &plan, &device, &cost);
   double operations = 2;
@@ -259,7 +196,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     facts.emplace_back("spills",
                        fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));
   facts.emplace_back("considered", fmt::format("{} plans, of which the program has {}", choice.considered,
-                                               std::max<std::size_t>(candidates.size(), 1)));
+                                               std::max<std::size_t>(chosen.candidates.size(), 1)));
   const bool is_best = numbers_text(chosen.shown, function, plan) == numbers_text(chosen.shown, function, choice.best);
   if (!is_best || choice.has_runner_up) {
     const apl_plan_cost& other = is_best ? choice.runner_up_cost : choice.cost;
@@ -267,7 +204,6 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     facts.emplace_back("runner-up-cost", cost_text(other));
   }
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
-  explained.seconds = chosen.whole.value_or(cost.seconds);
   explained.tiled = true;
   explained.contraction = c;
   explained.plan = plan;
@@ -277,54 +213,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
   return facts;
 }
 
-// Kernels of one contraction, of which one runs, as one.
-void join_variants(const apl::Function& function, const Parameters& given, std::vector<PlannedContraction>& all) {
-  for (PlannedContraction& whole : all) {
-    if (whole.data.splits() || whole.entry != function.entry->name) continue;
-    const std::string name = whole.data.parameters + "variant";
-    apl::for_each_stm(*function.body, [&](const apl::Stm& stm) {
-      const apl::Choose* choose = apl::get_if<apl::Choose>(stm);
-      whole.has_variants = whole.has_variants || (choose && choose->parameter == name);
-    });
-    if (const auto only = given.find(name); only != given.end()) whole.only = static_cast<int>(only->second);
-    for (PlannedContraction& part : all)
-      if (whole.has_variants && part.data.splits() && part.data.parameters == whole.data.parameters)
-        whole.parts = part.data;
-    for (PlannedContraction& other : all)
-      if (whole.has_variants && other.data.parameters == whole.data.parameters + "transposed.")
-        whole.transposed = other.data, whole.of_transposed = other.contraction;
-  }
-  std::erase_if(all, [&](const PlannedContraction& one) {
-    return std::any_of(all.begin(), all.end(), [&](const PlannedContraction& whole) {
-      return (whole.parts && one.data.splits() && one.data.parameters == whole.data.parameters) ||
-             (whole.transposed && one.data.parameters == whole.transposed->parameters);
-    });
-  });
-}
-
 }  // namespace
-
-std::vector<PlannedContraction> find_planned(const apl::Module& module, const std::string& entry, const Sizes& sizes,
-                                             const Parameters& given) {
-  std::vector<PlannedContraction> all;
-  for (const apl::FunctionPtr& function : module.functions) {
-    if (!function->entry || (!entry.empty() && function->entry->name != entry)) continue;
-    const auto known = known_values(*function, sizes);
-    visit_kernels(*function->body, [&](const apl::Stm& stm) {
-      auto data = apl::plan_data(stm, *function);
-      if (!data) return;
-      PlannedContraction planned{.entry = function->entry->name, .data = std::move(*data), .given = given};
-      apl::forced_numbers(planned.data, *function, given, planned.forced);
-      const auto symbols = planned.data.symbols();
-      if (std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known.contains(v); }))
-        apl::fill_in(
-            planned.data, [&](Value v) { return known.at(v); }, planned.contraction.emplace());
-      all.push_back(std::move(planned));
-    });
-    join_variants(*function, given, all);
-  }
-  return all;
-}
 
 Sizes sizes_of(const apl::Function& entry, const std::vector<apl::HostValue>& inputs) {
   Sizes sizes;

@@ -6,33 +6,18 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "codegen/contraction/plan_data.h"
+#include "codegen/contraction/planned.h"
 #include "ir/host_value.h"
 #include "machine/target/records.h"
 #include "passes/pass.h"
 
 namespace aplc {
 
-// A contraction of a compiled program, with sizes if they are known.
-struct PlannedContraction {
-  std::string entry;
-  apl::PlanData data;
-  std::optional<apl_contraction> contraction;
-  std::optional<apl::PlanData> parts;       // the same with its reduction split, if the program leaves that open
-  std::optional<apl::PlanData> transposed;  // and with operands that are transposed before
-  std::optional<apl_contraction> of_transposed;
-  bool has_variants = false;
-  int only = 0;  // the variant that the user asks for
-  apl_forced forced{};
-  Parameters given;  // by the user
-};
+using apl::find_planned;
+using apl::PlannedContraction;
 
 // Numbers for a function's sizes, by name: those given (`--size n=1024`, also of scalar parameters).
 using Sizes = std::map<std::string, std::int64_t>;
-
-// Of all entries, or of one. `module` is at the memory stage; sizes that are not given are unknown.
-std::vector<PlannedContraction> find_planned(const apl::Module& module, const std::string& entry, const Sizes& sizes,
-                                             const Parameters& given);
 
 // The arguments of an entry's first dataset in the program's test blocks; nullopt if there is none that can be read.
 std::optional<std::vector<apl::HostValue>> first_inputs(const std::string& file, const std::string& text,

@@ -37,8 +37,8 @@ double code_bytes(const apl::HostCsr& matrix, const Tile& tile, std::int64_t wid
   constexpr double kInstructionBytes = 16;
   const auto count = static_cast<double>(sections.sections.size());
   const std::int64_t blocks = blocks_of(std::ssize(sections.sections), tile, width);
-  const std::int64_t processors = std::max(1, device.multiprocessors);
-  const auto held = static_cast<double>((blocks + processors - 1) / processors);
+  const std::int64_t multiprocessors = std::max(1, device.multiprocessors);
+  const auto held = static_cast<double>((blocks + multiprocessors - 1) / multiprocessors);
   return kInstructionBytes * instructions / count * held;
 }
 

@@ -63,7 +63,7 @@ class Space {
       second(0);
       return;
     }
-    const bool gpu = device_.kind == APL_DEVICE_GPU;
+    const bool gpu = device_.warp > 0;
     for (int tile : kTiles)
       for (int reg : kRegs) {
         if (gpu && tile > 64) continue;
@@ -89,7 +89,7 @@ class Space {
       threads *= plan_.tile[lead], registers *= plan_.reg[lead];
       all_have_registers = all_have_registers && plan_.reg[lead] > 1;
     }
-    if (device_.kind == APL_DEVICE_GPU) {
+    if (device_.warp > 0) {
       if ((threads & (threads - 1)) != 0 || threads < 32 || threads > 1024 || !all_have_registers) return;
     } else if (threads * registers > 64 * 1024) {
       return;
@@ -102,7 +102,7 @@ class Space {
       for (int stages : kStages) {
         plan_.stages = stages;
         consider();
-        if (device_.kind != APL_DEVICE_GPU || !has_mn_dims_) break;
+        if (device_.warp == 0 || !has_mn_dims_) break;
       }
       return;
     }
@@ -137,7 +137,7 @@ class Space {
   }
 
   bool balanced() const {
-    if (device_.kind != APL_DEVICE_GPU) return true;
+    if (device_.warp == 0) return true;
     double total = 0, most = 0;
     for (int o = 0; o < c_.operand_count; ++o) {
       double elements = c_.operands[o].bytes;
@@ -156,7 +156,7 @@ class Space {
       if (auto tile = apl::parameter_of(data.dims()[d].tile)) all[apl::parameter_name(function_, tile)] = plan.tile[d];
       if (auto reg = apl::parameter_of(data.dims()[d].reg)) all[apl::parameter_name(function_, reg)] = plan.reg[d];
     }
-    if (device_.kind == APL_DEVICE_GPU && has_mn_dims_) all[data.parameters + "stages"] = plan.stages;
+    if (device_.warp > 0 && has_mn_dims_) all[data.parameters + "stages"] = plan.stages;
     return all;
   }
 
@@ -201,7 +201,7 @@ std::vector<TuneCandidate> tune_space(const apl::Function& function, const std::
   for (const PlannedContraction& one : datasets)
     if (!one.contraction) return {};
   std::vector<TuneCandidate> all = Space(function, datasets, device).run();
-  if (device.kind != APL_DEVICE_GPU) return all;
+  if (device.warp == 0) return all;
   const std::vector<TuneCandidate> splits = splits_worth_trying(datasets, device);
   all.insert(all.begin(), splits.begin(), splits.end());
   return all;

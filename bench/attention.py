@@ -15,13 +15,14 @@ import json
 import os
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 import numpy as np
+
+from timing import milliseconds
 
 PROGRAM = pathlib.Path(__file__).with_suffix(".fut")
 ODD = {  # sizes that no tile divides
@@ -126,23 +127,6 @@ def error(got, wanted):
     return float(np.abs(got - wanted).max() / np.abs(wanted).max())
 
 
-def median_ms(call, wait, rounds=5, least=0.02):
-    call()
-    wait()
-    start = time.perf_counter()
-    call()
-    wait()
-    calls = max(1, min(50, int(least / max(1e-6, time.perf_counter() - start))))
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        wait()
-        times.append((time.perf_counter() - start) / calls * 1e3)
-    return statistics.median(times)
-
-
 def peers(entry, tensors, compiles):
     import torch
     from torch.nn.functional import scaled_dot_product_attention as sdpa
@@ -168,7 +152,7 @@ def peers(entry, tensors, compiles):
     times = {}
     for name, call in calls.items():
         try:
-            times[name] = median_ms(call, torch.cuda.synchronize)
+            times[name] = milliseconds(call, torch.cuda.synchronize, 0.02, 50)
         except Exception as why:  # a peer that does not run on this machine is left out, and said
             print(f"  {name}: {type(why).__name__}: {str(why)[:80]}")
     return times
@@ -208,13 +192,13 @@ def on_gpu(options, folder):
             def call():
                 library.free(library.call(entry, given, len(shape)), len(shape))
 
-            row["apl"] = median_ms(call, library.wait)
+            row["apl"] = milliseconds(call, library.wait, 0.02, 50)
             others = [apart.array(t) for t in tensors]
 
             def call_apart():
                 apart.free(apart.call(entry, others, len(shape)), len(shape))
 
-            row["apart"] = median_ms(call_apart, apart.wait)
+            row["apart"] = milliseconds(call_apart, apart.wait, 0.02, 50)
             row.update(peers(entry, tensors, options.compile))
         results.append(row)
         times = "  ".join(f"{k} {v:.3f}" for k, v in row.items() if isinstance(v, float) and k != "error")

@@ -15,6 +15,8 @@ import statistics
 import sys
 import time
 
+from timing import milliseconds
+
 SOURCE = """
 entry mm [n][m][k] (A: [n][m]f32) (B: [m][k]f32) : [n][k]f32 =
   map (\\a -> map (\\b -> f32.sum (map2 (*) a b)) (transpose B)) A
@@ -34,19 +36,6 @@ def microseconds(call, wait, calls=300, rounds=5):
             call()
         wait()
         times.append((time.perf_counter() - start) / calls * 1e6)
-    return statistics.median(times)
-
-
-def milliseconds(call, wait, rounds=10):
-    for _ in range(3):
-        call()
-    wait()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        call()
-        wait()
-        times.append((time.perf_counter() - start) * 1e3)
     return statistics.median(times)
 
 

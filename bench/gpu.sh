@@ -223,6 +223,20 @@ if wanted sparse-dense; then
   timeout 45 python3 bench/sparse_gpu/semi.py 768x768:32 768x768:128 3072x768:32 3072x768:128
   note $? "cuSPARSELt"
 fi
+# Counters of what is furthest behind its peers: the gathers of a large graph, sampled products, mixed matrices.
+if wanted sparse-profile; then
+  step "sparse products by Nsight Compute"
+  profiled=0
+  for what in "--type=f32 --operators=spmm --formats --matrices=ND_syn" \
+              "--operators=sddmm --sweep --matrices=768x3072_s90,logsparse" \
+              "--operators=spmm --plans --no-peers --matrices=levels_65536_10,bandrows_65536_16"; do
+    profiled=$((profiled + 1))
+    # shellcheck disable=SC2086
+    timeout 60 python3 bench/sparse_gpu/profile.py --json="$out/sparse-profile-$profiled.json" \
+      "$bin/apl_sparse_gpu" --widths=128 $what 2>&1 | tee -a "$out/sparse-profile.log"
+    note "${PIPESTATUS[0]}" "profile of $what"
+  done
+fi
 if wanted sparse-programs; then
   for large in "" --large; do
     step "programs with sparse operands $large"
@@ -274,6 +288,12 @@ if wanted array-programs; then
   step "array programs beside torch, JAX, CUB and plain CUDA"
   timeout 280 python3 bench/programs_gpu.py "$bin/aplc" --jax --json="$out/programs.json" 2>&1 | tee "$out/array-programs.log"
   note "${PIPESTATUS[0]}" "array programs"
+fi
+
+if wanted thresholds; then
+  step "versions that thresholds choose between"
+  timeout 90 python3 bench/thresholds_gpu.py "$bin/aplc" --json="$out/thresholds.json"
+  note $? "thresholds"
 fi
 
 # Programs that are not in this repository: APL_FUTHARK_BENCHMARKS is a tree of Futhark's benchmarks.

@@ -3,11 +3,11 @@
 What NVRTC makes is kept in a file beside the library, so that other processes can compile kernels before they are timed.
 """
 import ctypes
-import statistics
 import subprocess
-import time
 
 import torch
+
+import timing
 
 NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.int8: "i8",
          torch.uint8: "u8", torch.int32: "i32", torch.int64: "i64"}
@@ -28,9 +28,10 @@ def build(aplc, text, folder, name):
 
 
 class Library:
-    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`."""
+    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`. `tuning`:
+    values of tuning parameters."""
 
-    def __init__(self, entry, results, folder, name=None):
+    def __init__(self, entry, results, folder, name=None, tuning=None):
         self.entry, self.results = entry, results
         base = folder / (name or entry)
         self.c = ctypes.CDLL(str(base) + ".so")
@@ -38,6 +39,9 @@ class Library:
             getattr(self.c, f"futhark_{function}").restype = ctypes.c_void_p
         config = ctypes.c_void_p(self.c.futhark_context_config_new())
         self.c.futhark_context_config_set_cache_file(config, f"{base}.cache".encode())
+        for parameter, value in (tuning or {}).items():
+            if self.c.futhark_context_config_set_tuning_param(config, parameter.encode(), ctypes.c_size_t(value)):
+                raise RuntimeError(f"{entry} has no tuning parameter {parameter}")
         # 1 is the legacy default stream, which torch uses.
         self.c.futhark_context_config_set_stream(config, ctypes.c_void_p(1))
         self.context = ctypes.c_void_p(self.c.futhark_context_new(config))
@@ -112,19 +116,5 @@ class Library:
 
 
 def milliseconds(call, seconds=0.05, wait=torch.cuda.synchronize):
-    """A call's, by the median of five batches of about so many seconds that are waited for at their end."""
-    call()
-    wait()
-    start = time.perf_counter()
-    call()
-    wait()
-    once = time.perf_counter() - start
-    calls = max(1, min(2000, int(seconds / max(once, 1e-6))))
-    times = []
-    for _ in range(5 if once < 0.5 else 2):
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        wait()
-        times.append((time.perf_counter() - start) / calls * 1e3)
-    return statistics.median(times)
+    """A call's, on the device that torch uses."""
+    return timing.milliseconds(call, wait, seconds)

@@ -24,7 +24,7 @@ Result<Compiler::Explained> Compiler::explained(const Module& module, bool keep_
   Explained all;
   all.module = module;
   all.device = *device;
-  const bool is_cpu = device->kind == APL_DEVICE_CPU;
+  const bool is_cpu = device->warp == 0;
   auto pipeline = parse_pipeline(
       apl::standard_pipeline(Stage::memory, is_cpu ? Machine::cpu : Machine::gpu, true, registry), registry);
   if (!pipeline) return std::move(pipeline).error();
@@ -55,7 +55,7 @@ Result<std::string> Compiler::explain(const Module& module) {
 Result<std::string> Compiler::report(const Module& module) {
   auto all = explained(module, true);
   if (!all) return std::move(all).error();
-  const bool is_cpu = all->device.kind == APL_DEVICE_CPU;
+  const bool is_cpu = all->device.warp == 0;
   auto generated = emit_program(all->module, is_cpu ? "c" : "cuda");
   if (!generated) return std::move(generated).error();
   aplc::report_page::Input input;

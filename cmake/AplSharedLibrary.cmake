@@ -1,6 +1,6 @@
 # libapl.so: the C API (capi/apl.h). What it exports, and in which version, is in capi/libapl.map.
 set(apl_version_script "${PROJECT_SOURCE_DIR}/capi/libapl.map")
-add_library(apl_shared SHARED capi/apl.cpp capi/messages.cpp)
+add_library(apl_shared SHARED capi/apl.cpp capi/messages.cpp capi/modules.cpp capi/programs.cpp capi/values.cpp)
 add_library(apl::apl ALIAS apl_shared)
 set_target_properties(apl_shared PROPERTIES OUTPUT_NAME apl EXPORT_NAME apl VERSION "${PROJECT_VERSION}"
   SOVERSION "${PROJECT_VERSION_MAJOR}" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"

@@ -456,11 +456,14 @@ class Extractor {
     return true;
   }
 
-  // Whether there is a reduction in a map in the body: all that can become a contraction with a dim of its own.
-  static bool has_reduction_in_map(const Body& body, bool in_map) {
+  // Whether there is a reduction in a map in the body, or one of rows: all that can become a contraction with a dim of
+  // its own.
+  bool has_reduction_in_map(const Body& body, bool in_map) const {
     return std::ranges::any_of(body.stms, [&](const Stm& stm) {
       const Screma* screma = get_if<Screma>(stm);
-      if (in_map && screma != nullptr && !screma->reduces.empty() && !screma->scans()) return true;
+      if (screma != nullptr && !screma->reduces.empty() && !screma->scans() &&
+          (in_map || !reduces_scalars(*screma, function_.values)))
+        return true;
       bool found = false;
       for_each_body(stm.op, [&](const BodyPtr& inner) {
         found = found || has_reduction_in_map(*inner, in_map || (screma != nullptr && screma->reduces.empty()));

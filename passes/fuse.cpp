@@ -31,6 +31,7 @@
 
 #include "ir/attributes.h"
 #include "ir/walk.h"
+#include "passes/analysis/row_operators.h"
 #include "passes/functions.h"
 #include "passes/fuse/scope.h"
 #include "passes/pass.h"
@@ -218,12 +219,13 @@ class Fuser {
     sink_ = sink;
     const Screma& result = std::get<Screma>(fused.op);
     // Inside a lambda a reduction is one thread's work already. Else nothing that ran in parallel may become serial:
-    // element-wise maps may disappear into the consumer's own loops, reductions only into the reduction they feed.
+    // element-wise maps may disappear into the consumer's own loops, reductions only into the reduction they feed. A
+    // reduction of rows that is done column by column makes the elements of its columns in parallel.
     const bool serial_anyway = !scope.policy().host && !c.reduces.empty();
     const bool absorbed = count_scremas(*result.map.body) <= count_scremas(*c.map.body) || !parallel_inside(p);
     const std::size_t depth = heavy ? std::max(parallel_depth(p), parallel_depth(c)) : parallel_depth(c);
     const bool keeps_depth = parallel_depth(result) >= depth && (absorbed || (heavy && c.reduces.empty()));
-    if (serial_anyway || keeps_depth) {
+    if (serial_anyway || keeps_depth || reduces_by_columns(result, function_.values)) {
       if (sink_) std::ranges::for_each(inside, sink_);
       return fused;
     }

@@ -9,11 +9,11 @@ set(allowed_machine_tiles "machine/tiles/")
 set(allowed_machine "machine/|ir/")
 set(allowed_passes "passes/|machine/|ir/")
 set(allowed_frontend "frontend/|ir/")
-set(allowed_suite_sparse "suite/sparse/|passes/sparse/|runtime/sparse/|machine/tiles/|ir/")
+# Measured products: of tiles, and dense ones as programs.
+set(allowed_suite_sparse "suite/sparse/|codegen/|runtime/|machine/|passes/|frontend/|ir/")
 set(allowed_suite "suite/|ir/")
-# Benchmarks use libraries, and of the driver's the product that a dense plan stands for; their command lines are read as
-# those of tests are.
-set(allowed_bench "bench/|tests/command_line.h|aplc/sparse/dense_product.h|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir/")
+# Benchmarks use libraries; their command lines are read as those of tests are.
+set(allowed_bench "bench/|tests/command_line.h|codegen/|runtime/|machine/|passes/|frontend/|suite/|ir/")
 # For other languages: all libraries, and of the driver what it says about programs.
 set(allowed_capi
     "capi/|codegen/|runtime/program/|machine/target/|passes/|frontend/|ir/|aplc/explain_overview.h|aplc/report/report.h")
@@ -34,9 +34,12 @@ set(allowed_codegen_host
 set(allowed_codegen_emit "codegen/|runtime/|machine/|ir/")
 set(allowed_codegen "${below_codegen}")
 
+# Records say what their machine has; whether it is called a GPU is for those who read and write records.
+set(names_kinds "^machine/(tiles/(device\\.c|plan\\.h)|target/records\\.cpp)$")
+
 set(errors "")
 set(checked 0)
-foreach(part ir machine passes codegen runtime frontend suite bench capi python)
+foreach(part ir machine passes codegen runtime frontend suite aplc bench capi python)
   file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/${part}/*.h" "${ROOT}/${part}/*.cpp" "${ROOT}/${part}/*.c")
   foreach(file IN LISTS files)
     math(EXPR checked "${checked} + 1")
@@ -61,6 +64,12 @@ foreach(part ir machine passes codegen runtime frontend suite bench capi python)
         endif()
       endif()
     endforeach()
+    if(NOT file MATCHES "${names_kinds}")
+      file(STRINGS "${ROOT}/${file}" kinds REGEX "APL_DEVICE_(GPU|CPU)[^A-Z]")
+      if(kinds)
+        list(APPEND errors "${file}: asks whether a machine is a GPU, and not for what its record has")
+      endif()
+    endif()
     if(file MATCHES "\\.h$")
       file(STRINGS "${ROOT}/${file}" heavy REGEX "^ *#include <(boost|range)/")
       if(heavy)

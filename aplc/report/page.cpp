@@ -202,7 +202,7 @@ class Page {
               picture);
         const std::vector<std::pair<std::string, std::string>> facts = facts_of_tiling(plan, overview.einsums[k]);
         out_ += dims_table(plan, dim_names(facts));
-        if (input_.device.kind == APL_DEVICE_GPU)
+        if (input_.device.warp > 0)
           if (const std::string map =
                   shared_map(shared_parts(plan, input_.device), input_.device, plan.cost.blocks_per_multiprocessor);
               !map.empty())

@@ -341,7 +341,7 @@ apl::Result<std::string> calibrate(const Calibration& how) {
   auto backend = apl::make_cuda_backend(options);
   if (!backend) return std::move(backend).error();
   Runs runs(how, *std::move(clock), *std::move(backend));
-  std::vector<RanProduct> half[2];  // to fit, to judge
+  std::vector<RanProduct> half[2];  // to fit, to evaluate by
   std::size_t next = 0, matrices = 0;
   for (const Kind& kind : kKinds) {
     if (runs.is_over()) break;

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "aplc/sparse/dense_product.h"
 #include "aplc/sparse/estimate.h"
 #include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/device_operand.h"
+#include "suite/sparse/dense_product.h"
 
 namespace aplc::sparse {
 namespace {
@@ -108,15 +108,17 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
                                                          stored_times(packed->values, csr.nonzeros)));
     sparse = apl_sparse_microseconds(made, type, width);
   }
-  const double dense = dense_microseconds(product.type, product.sddmm, csr.rows, csr.columns, width);
+  const auto op = product.sddmm ? apl::sparse::Operator::sddmm : apl::sparse::Operator::spmm;
+  const double dense =
+      apl::sparse::dense_microseconds(modelled_device(), product.type, op, csr.rows, csr.columns, width);
   const Estimate both{sparse, dense};
   facts.emplace_back("predicted",
                      fmt::format("{} ({} on an H200{}, {} {})", microseconds(sparse), apl::to_text(product.type),
                                  apl_sparse_is_half(type) != 0 ? "" : ", by what was fitted to f16",
                                  product.sddmm ? "depth" : "width", width));
   facts.emplace_back("predicted dense", microseconds(dense));
-  facts.emplace_back("dense by cuBLAS",
-                     microseconds(cublas_microseconds(product.type, product.sddmm, csr.rows, csr.columns, width)));
+  facts.emplace_back("dense by cuBLAS", microseconds(apl::sparse::library_microseconds(
+                                            modelled_device(), product.type, op, csr.rows, csr.columns, width)));
   facts.emplace_back(
       "dense", both.verdict() + (both.says_dense() ? fmt::format("; leave out #[sparse({})]", product.operand) : ""));
 }

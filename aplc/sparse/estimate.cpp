@@ -4,14 +4,16 @@
 
 #include <cstdlib>
 
-#include "aplc/sparse/dense_product.h"
 #include "aplc/sparse/files.h"
 #include "machine/target/records.h"
 #include "machine/target/target.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
+#include "suite/sparse/dense_product.h"
 
 namespace aplc::sparse {
+
+using apl::sparse::Operator;
 
 const apl_device& modelled_device() {
   static const apl_device usual = *apl::find_device(std::string(apl::find_dialect("cuda")->record));
@@ -58,25 +60,23 @@ std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_
                                  apl::ScalarType element, std::int64_t width, bool cublas) {
   const auto time = kernels_microseconds(matrix, plan, sddmm, static_cast<std::int32_t>(element), width);
   if (!time) return std::nullopt;
-  return Estimate{
-      *time, (cublas ? cublas_microseconds : dense_microseconds)(element, sddmm, matrix.rows, matrix.columns, width)};
-}
-
-double cublas_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, std::int64_t columns,
-                           std::int64_t width) {
-  return apl_sparse_dense_microseconds(&modelled_device(), static_cast<std::int32_t>(type), rows,
-                                       sddmm ? width : columns, sddmm ? columns : width);
+  const auto dense = cublas ? apl::sparse::library_microseconds : apl::sparse::dense_microseconds;
+  return Estimate{*time, dense(modelled_device(), element, sddmm ? Operator::sddmm : Operator::spmm, matrix.rows,
+                               matrix.columns, width)};
 }
 
 double KernelModel::operator()(const apl::sparse::Plan& plan) {
   const auto type = static_cast<std::int32_t>(element_);
-  const bool sddmm = plan.problem.op == apl::sparse::Operator::sddmm;
+  const bool sddmm = plan.problem.op == Operator::sddmm;
   const std::int64_t width = plan.problem.dense;
   if (plan.dense) {
     // A library's product is no slower: where it is behind, ours need not be compiled to be looked at.
-    const double least_dense = 1e3 * cublas_microseconds(element_, sddmm, matrix_.rows, matrix_.columns, width);
+    const auto time = [&](auto microseconds) {
+      return 1e3 * microseconds(modelled_device(), element_, plan.problem.op, matrix_.rows, matrix_.columns, width);
+    };
+    const double least_dense = time(apl::sparse::library_microseconds);
     if (cublas_ || (least_ > 0 && least_dense > least_)) return least_dense;
-    return 1e3 * dense_microseconds(element_, sddmm, matrix_.rows, matrix_.columns, width);
+    return time(apl::sparse::dense_microseconds);
   }
   int exit = 0;
   const auto parsed = parse_plan(to_text(plan), "plan", exit);

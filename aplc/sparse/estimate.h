@@ -25,10 +25,6 @@ struct Estimate {
 // `cublas`: whose dense product is meant.
 std::optional<Estimate> estimate(const apl_sparse_csr& matrix, const apl_sparse_plan* plan, bool sddmm,
                                  apl::ScalarType element, std::int64_t width, bool cublas);
-// Of cuBLAS, microseconds.
-double cublas_microseconds(apl::ScalarType type, bool sddmm, std::int64_t rows, std::int64_t columns,
-                           std::int64_t width);
-
 // For searches: nanoseconds that the runtime's kernels for GPUs take with a plan, by their model, or the dense product
 // for one that says so; 0 if there is no packed operand.
 class KernelModel {

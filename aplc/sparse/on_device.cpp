@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "aplc/driver.h"
-#include "aplc/sparse/dense_product.h"
 #include "aplc/sparse/files.h"
 #include "runtime/backends/cuda.h"
 #include "runtime/backends/cuda/clock.h"
 #include "runtime/program/bridge.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
+#include "suite/sparse/dense_product.h"
 
 namespace aplc::sparse {
 
@@ -93,7 +93,7 @@ struct OnDevice::State {
     apl::ProgramOptions options;
     options.backend = "cuda";
     options.temporary_folder = folder->path();
-    auto program = dense_product(element, op, std::move(options));
+    auto program = apl::sparse::dense_product(element, op, std::move(options));
     if (!program) return 0;
     const auto zeros = [&](std::int64_t rows, std::int64_t columns) {
       return apl::HostValue::zeros(element, {rows, columns});

@@ -10,24 +10,11 @@ what a plan runs that says `form dense`, beside cuBLAS, and whether the models s
 """
 import argparse
 import collections
-import json
-import math
+
+from records import cases_of, geomean
 
 CSR = {"default", "alg1", "alg2", "alg3", "prepared"}
 DOUBT = 1.05  # times are alike within it
-
-
-def geomean(numbers):
-    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
-
-
-def load(files):
-    cases = []
-    for file in files:
-        with open(file, encoding="utf-8") as text:
-            read = json.load(text)
-        cases += read["cases"] if isinstance(read, dict) else read
-    return cases
 
 
 def exact(case):
@@ -140,7 +127,7 @@ def main():
     parser.add_argument("files", nargs="+")
     parser.add_argument("--cases", action="store_true")
     arguments = parser.parse_args()
-    cases = load(arguments.files)
+    cases = cases_of(arguments.files)
     if arguments.cases:
         every_case(cases)
     kinds(cases)

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "aplc/sparse/dense_product.h"
 #include "bench/sparse_gpu/gpu.h"
 #include "ir/sparse_arguments.h"
+#include "suite/sparse/dense_product.h"
 
 namespace apl::bench {
 namespace {
@@ -39,7 +39,7 @@ struct DenseProducts::State {
     if (!made) {
       ProgramOptions options;
       options.backend = emulated ? "emulate" : "cuda";
-      made.emplace(need(aplc::sparse::dense_product(type, op, std::move(options))));
+      made.emplace(need(sparse::dense_product(type, op, std::move(options))));
     }
     return *made;
   }

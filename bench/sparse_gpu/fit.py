@@ -6,9 +6,10 @@
 Least squares of the logarithms of times (Levenberg-Marquardt, in plain Python). Prints the numbers, and, once for all
 cases and once with each matrix left out of the fit that predicts it, the errors and where 'dense' is said wrongly.
 """
-import json
 import math
 import sys
+
+from records import cases_of
 
 DOUBT = 1.2  # apl_sparse_prefers_dense
 CACHE_BYTES = 40e6
@@ -119,7 +120,7 @@ def fit_all(samples):
     return numbers
 
 
-def judge(title, samples, numbers_for):
+def evaluate(title, samples, numbers_for):
     predicted, errors = {}, {}
     for model, case, features, time in samples:
         guess = MODELS[model](numbers_for(case["matrix"])[model], features)
@@ -138,15 +139,14 @@ def judge(title, samples, numbers_for):
 
 
 def main():
-    cases = json.load(open(sys.argv[1]))
-    samples = samples_of(cases["cases"] if isinstance(cases, dict) else cases)
+    samples = samples_of(cases_of(sys.argv[1:2]))
     numbers = fit_all(samples)
     for name, values in numbers.items():
         print(f"{name:8}", " ".join(f"{v:.4g}" for v in values))
-    judge("errors", samples, lambda _: numbers)
+    evaluate("errors", samples, lambda _: numbers)
     matrices = sorted({case["matrix"] for _, case, _, _ in samples})
     without = {m: fit_all([s for s in samples if s[1]["matrix"] != m]) for m in matrices}
-    judge("errors for matrices that are left out", samples, lambda m: without[m])
+    evaluate("errors for matrices that are left out", samples, lambda m: without[m])
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ Least squares of the logarithms of times; kernels that are near the best of thei
 others, since between them is chosen. Prints the numbers, and how many times as long as the best kernel that one takes
 which the numbers choose, for all cases, and for matrices that are left out of the fit.
 """
-import json
 import math
 import re
 import sys
 
 import numpy as np
 from scipy.optimize import least_squares
+
+from records import cases_of
 
 CACHE_BYTES = 40e6
 PROCESSORS = 132
@@ -158,8 +159,7 @@ def summary(title, found, cases):
 
 
 def main():
-    recorded = json.load(open(sys.argv[1], encoding="utf-8"))
-    cases = [c for c in (recorded["cases"] if isinstance(recorded, dict) else recorded) if c.get("sweep")]
+    cases = cases_of(sys.argv[1:2], lambda case: case.get("sweep"))
     samples = [Samples(model, cases) for model in (Rows, Windows, Staged)]
     everything = np.ones(len(cases), bool)
     numbers = [each.fit(everything, each.model.start) for each in samples]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fits what machine/target/records/h200.txt says of elements of 4 bytes, in SpMM, to a sweep, and judges it by another.
+"""Fits what machine/target/records/h200.txt says of elements of 4 bytes, in SpMM, to a sweep, and evaluates the fit by another.
 
-    apl_sparse_gpu --type=f32 --operators=spmm --sweep --plans --matrices=... --json=FIT     # JUDGE: of other matrices
-    bench/sparse_gpu/fit_wide.py FIT JUDGE        # wants numpy and scipy
+    apl_sparse_gpu --type=f32 --operators=spmm --sweep --plans --matrices=... --json=FIT     # OTHERS: of other matrices
+    bench/sparse_gpu/fit_wide.py FIT OTHERS        # wants numpy and scipy
 
 sparse_rows_wide: by how much the model for f16 overestimates gathered rows when it counts bytes (geometric mean).
 sparse_plain_step_8, _step_16, _bytes, _gigafma and _task: windows without matrix units, least squares of the logarithms
@@ -10,7 +10,6 @@ of times. What rows beside them cost (sparse_plain_fused_8 and _16) is the media
 parts. Formulas are those of runtime/sparse/device_cost.c; `aplc sparse calibrate --device cuda` fits them to kernels
 that it runs.
 """
-import json
 import math
 import pathlib
 import re
@@ -18,6 +17,8 @@ import sys
 
 import numpy as np
 from scipy.optimize import least_squares
+
+from records import cases_of
 
 SIZE = 4
 RECORD = pathlib.Path(__file__).parents[2] / "machine/target/records/h200.txt"
@@ -75,7 +76,7 @@ def windows_time(launch, p, x):
 
 def gather(d, file):
     over, x, times = [], [], []
-    for case in json.load(open(file, encoding="utf-8")):
+    for case in cases_of([file]):
         for one in case.get("sweep") or []:
             f = one["form"]
             for name, time in one["us"].items():

@@ -19,7 +19,6 @@
 #include <optional>
 #include <thread>
 
-#include "aplc/sparse/dense_product.h"
 #include "bench/sparse/matrices.h"
 #include "bench/sparse_gpu/dense.h"
 #include "bench/sparse_gpu/peers.h"
@@ -29,6 +28,7 @@
 #include "passes/sparse/search.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
+#include "suite/sparse/dense_product.h"
 #include "tests/command_line.h"
 
 namespace apl::bench {
@@ -419,8 +419,9 @@ void Bench::run_own_dense(const Case& a, Line& line) {
   const DenseProducts::Ran ran =
       line.op == "spmm" ? own_dense_->spmm(a.matrix, line.width) : own_dense_->sddmm(a.matrix, line.width);
   line.own_dense = ran.microseconds;
-  line.own_dense_model =
-      aplc::sparse::dense_microseconds(gpu_.type(), line.op == "sddmm", a.matrix.rows, a.matrix.columns, line.width);
+  line.own_dense_model = sparse::dense_microseconds(
+      device_, gpu_.type(), line.op == "sddmm" ? sparse::Operator::sddmm : sparse::Operator::spmm, a.matrix.rows,
+      a.matrix.columns, line.width);
   line.error = std::max(line.error, std::isnan(ran.error) ? 1.0 : ran.error);
 }
 

@@ -9,8 +9,9 @@ takes that the model chooses than the fastest of those that ran; the fastest pla
 single kernel of the sweep; what runs without a plan.
 """
 import argparse
-import json
 import math
+
+from records import cases_of, geomean
 
 LEAST_KINDS = 3  # matrices, for a correlation within them to say anything
 
@@ -23,19 +24,6 @@ def pearson(x, y):
     over = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y))
     under = math.sqrt(sum((a - mean_x) ** 2 for a in x) * sum((b - mean_y) ** 2 for b in y))
     return over / under if under else math.nan
-
-
-def geomean(numbers):
-    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
-
-
-def load(files):
-    cases = []
-    for file in files:
-        with open(file, encoding="utf-8") as text:
-            read = json.load(text)
-        cases += [c for c in (read["cases"] if isinstance(read, dict) else read) if c["operator"] == "spmm"]
-    return cases
 
 
 def correlations(cases):
@@ -138,7 +126,7 @@ def main():
     parser.add_argument("--svg")
     parser.add_argument("--cases", action="store_true", help="a line for each product")
     arguments = parser.parse_args()
-    cases = load(arguments.files)
+    cases = cases_of(arguments.files, lambda case: case["operator"] == "spmm")
     ran = correlations(cases)
     choices(cases)
     if arguments.cases:

@@ -6,14 +6,13 @@
 
 How many times as long plans take as the plan of a whole search; in brackets by the cost of their tiles.
 """
-import json
 import sys
+
+from records import cases_of
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as text:
-        read = json.load(text)
-    cases = [c for c in (read["cases"] if isinstance(read, dict) else read) if c.get("studies")]
+    cases = cases_of(sys.argv[1:], lambda case: case.get("studies"))
     names = []
     for case in cases:
         names += [name for name in case["studies"] if name not in names]

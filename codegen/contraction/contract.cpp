@@ -32,8 +32,12 @@ void MainloopLowering::mainloop_contract(const TileContract& op, const Stm& stm,
   const std::size_t rank = op.space.size();
   std::vector<std::string> names;
   std::vector<ExprPtr> at;
-  for (const Poly& depth : op.depth) {
-    const bool one = unit_.fold(depth) == 1;
+  const std::vector<Schedule::Dim>& dims = std::get<SegOp>(stm_.op).schedule->dims;
+  const auto depths = dims.end() - static_cast<std::ptrdiff_t>(op.depth.size());
+  for (std::size_t d = 0; d < op.depth.size(); ++d) {
+    // Of outer dims a step has at most as many as the tile, and at least one.
+    const bool is_outer = d + 1 < op.depth.size();
+    const bool one = unit_.fold(op.depth[d]) == 1 || (is_outer && unit_.fold(depths[d].tile) == 1);
     names.push_back(one ? "" : unit_.fresh("q"));
     at.push_back(one ? number_of(0) : variable(names.back()));
   }

@@ -167,20 +167,37 @@ std::int64_t MainloopLowering::mainloop_stages(Value block) const {
   return mainloop_->tiles.contains(block) ? mainloop_->stages : 1;
 }
 
-// The loop over the depth, if it is one, and the step behind it.
+// The loops over the depth, if they are such, and the step behind the innermost one.
 void MainloopLowering::find_steps(Mainloop& mainloop, const Body& body) {
-  for (const Stm& stm : body.stms) {
-    if (const Loop* loop = get_if<Loop>(stm)) {
-      auto step = schedule_step(*loop->body);
-      if (!step) return;
-      mainloop.loop = loop;
-      mainloop.main = std::move(*step);
-    } else if (const If* remainder = get_if<If>(stm); remainder && mainloop.loop != nullptr) {
-      auto step = schedule_step(*remainder->then_body);
-      if (!step || !remainder->condition.is_value() || !outside_.contains(remainder->condition.value())) continue;
-      mainloop.remainder = remainder;
-      mainloop.remainder_step = std::move(*step);
+  std::vector<const Loop*> around;
+  const auto is_fixed = [&](const Poly& bound) {
+    return std::ranges::none_of(around, [&](const Loop* loop) { return bound.mentions(loop->index); });
+  };
+  const auto is_step = [&](const Stm& stm) { return get_if<Loop>(stm) || get_if<If>(stm); };
+  for (const Body* level = &body; level != nullptr;) {
+    const Body* inside = nullptr;
+    for (const Stm& stm : level->stms) {
+      if (const Loop* loop = get_if<Loop>(stm)) {
+        auto step = schedule_step(*loop->body);
+        if (!is_fixed(loop->bound)) return;
+        if (step) {
+          mainloop.loop = loop;
+          mainloop.main = std::move(*step);
+          mainloop.around = around;
+        } else if (std::ranges::all_of(loop->body->stms, is_step)) {
+          around.push_back(loop);
+          inside = loop->body.get();
+        } else {
+          return;
+        }
+      } else if (const If* remainder = get_if<If>(stm); remainder && mainloop.loop != nullptr) {
+        auto step = schedule_step(*remainder->then_body);
+        if (!step || !remainder->condition.is_value() || !outside_.contains(remainder->condition.value())) continue;
+        mainloop.remainder = remainder;
+        mainloop.remainder_step = std::move(*step);
+      }
     }
+    level = mainloop.loop != nullptr ? nullptr : inside;
   }
 }
 

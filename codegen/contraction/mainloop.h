@@ -99,6 +99,12 @@ struct CopiedTile {
   kernel::Block in_outer_loops(kernel::Block body) const;
 };
 
+// Variables for a step of loops in loops: the innermost index, and those around it, outermost first.
+struct StepPosition {
+  std::string inner;
+  std::vector<std::string> around;
+};
+
 struct Mainloop {
   std::array<MnDim, 2> mn_dims;  // slow, fast
   MnDim one_row{.extent = 1};
@@ -112,10 +118,13 @@ struct Mainloop {
   std::map<std::string, std::string> alignments;  // variables for conditions
   std::string thread, lane;
 
-  // The loop whose copies run ahead, and the branch behind it that is one more step. A block computes several
+  // The loop whose copies run ahead, and the branch behind it that is one more step, and loops over outer dims of the
+  // depth around both, outermost first: copies run ahead from one turn of those into the next. A block computes several
   // tiles along the M dim if there are so many, and copies for the next one while it writes back.
   const Loop* loop = nullptr;
   const If* remainder = nullptr;
+  std::vector<const Loop*> around;
+  const Loop* outermost() const { return around.empty() ? loop : around.front(); }
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
   int matrix_rows = -1;  // 0 or 1: steps are products of matrix units, whose 64 rows run along M or N
@@ -129,11 +138,13 @@ struct Mainloop {
   std::int64_t in_flight() const { return matrix() && stages > 2 ? 1 : 0; }
   std::int64_t copies_ahead() const { return stages - 1 - in_flight(); }
   std::int64_t tiles_per_block = 8, tile_loop_from = 4096;  // if there are at least `tile_loop_from` blocks
-  std::string tiles_name, steps;                            // how many steps of the mainloop, and with the remainder
-  std::string per_block;                                    // variable: tiles_per_block, or 1
-  std::string tile_index, next, last, stage;                // variables: a tile is a value of the M dim's index
-  kernel::ExprPtr half;                                     // which half of the M dim's tables
-  kernel::ExprPtr reduces;                                  // whether there are steps; null: sure
+  std::string tiles_name, steps;              // how many steps of the mainloop, and of all loops with the remainder
+  std::string inner_steps;                    // of the innermost loop with the remainder
+  StepPosition ahead;                         // of the next copies; with loops around it
+  std::string per_block;                      // variable: tiles_per_block, or 1
+  std::string tile_index, next, last, stage;  // variables: a tile is a value of the M dim's index
+  kernel::ExprPtr half;                       // which half of the M dim's tables
+  kernel::ExprPtr reduces;                    // whether there are steps; null: sure
 };
 
 class MainloopLowering final : public MainloopPart, KernelPart {
@@ -146,7 +157,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void tile_loop(const SegOp& op, Block& out) override;
   ExprPtr tile_loop_blocks(const SegOp& op, Values& host) const override;
   std::int64_t mainloop_stages(Value block) const override;
-  bool is_mainloop(const Loop& loop) const override { return mainloop_->loop == &loop; }
+  bool is_mainloop(const Loop& loop) const override { return mainloop_->outermost() == &loop; }
   void mainloop_steps(const SegOp& op, const Stm& stm, Block& out) override;
   void mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, Block& out) override;
   void mainloop_contract(const TileContract& op, const Stm& stm, const ExprPtr& stage, Block& out) override;
@@ -163,7 +174,10 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   std::vector<TileNumber*> numbers_of(OperandTile& tile);
   ExprPtr mainloop_stage(Value block, const ExprPtr& stage);
   void find_steps(Mainloop& mainloop, const Body& body);
+  ExprPtr count_inner_steps(Values& values) const;
+  ExprPtr count_steps(Values& values) const;
   void declare_steps(Block& out);
+  Block next_step(const StepPosition& position);
   ExprPtr locate_block(const SegOp& op, Block& out);
   void tile_statements(const SegOp& op, Block& out);
   void one_tile(const SegOp& op, Block& out);

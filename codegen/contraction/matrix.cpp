@@ -130,13 +130,16 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   // The same 16 bytes through registers, from any address: some at once, as each waits for memory.
   const auto pieces = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, tile.vector());
-    const std::string words = unit_.fresh("words");
-    KernelBlock all{declare_array({ScalarType::u32, false}, words, kPiecesAtOnce * kPieceWords)};
+    const std::string words = unit_.fresh("words"), row_anew = unit_.fresh("row"), step_anew = unit_.fresh("step");
+    // What is worked out of them is not to stay in registers.
+    KernelBlock all{declare_array({ScalarType::u32, false}, words, kPiecesAtOnce * kPieceWords),
+                    declare(kInt, row_anew, call("apl_anew", {variable(tile.first_row)})),
+                    declare(kInt, step_anew, call("apl_anew", {variable(tile.first_step)}))};
     for (std::int64_t from = 0; from < sharing.count; from += kPiecesAtOnce) {
       const std::int64_t count = std::min(kPiecesAtOnce, sharing.count - from);
       const std::string e = unit_.fresh("e");
       const ExprPtr nth = plus(variable(e), number_of(from)), ahead = mul(nth, number_of(sharing.apart()));
-      const ExprPtr first_row = variable(tile.first_row), first_step = variable(tile.first_step);
+      const ExprPtr first_row = variable(row_anew), first_step = variable(step_anew);
       const ExprPtr row = tile.by_depth ? plus(first_row, ahead) : first_row;
       const ExprPtr step = tile.by_depth ? first_step : plus(first_step, ahead);
       const ExprPtr piece = plus(variable(words), mul(variable(e), number_of(kPieceWords)));
@@ -238,7 +241,7 @@ KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& 
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size(), rows = static_cast<std::size_t>(mainloop.matrix_rows);
-  std::array<std::vector<ExprPtr>, 2> sides;
+  std::array<std::vector<ExprPtr>, 2> operands;
   std::array<bool, 2> by_depth{};
   std::int64_t depth = 0;
   for (const TileOperand& operand : op.operands) {
@@ -251,13 +254,13 @@ KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& 
       if (d >= rank && d - rank != mainloop.inner_depth)
         position = plus(position, mul(at[d - rank], number_of(*unit_.fold(layout.dims()[k].stride))));
     }
-    const std::size_t side = tile.mn == rows ? 0 : 1;
-    sides[side] = {variable(buffer(block, stm.location).name), position};
-    by_depth[side] = tile.lies_by_depth();
+    const std::size_t which = tile.mn == rows ? 0 : 1;
+    operands[which] = {variable(buffer(block, stm.location).name), position};
+    by_depth[which] = tile.lies_by_depth();
     depth = tile.depth;
   }
   std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
-  for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
+  for (const auto& operand : operands) arguments.insert(arguments.end(), operand.begin(), operand.end());
   return {do_call(fmt::format("apl_matrix_multiply<{}, {}, {}, {}, {}>", depth, mainloop.mn_dims[1 - rows].each,
                               by_depth[0], by_depth[1], rows == 1),
                   std::move(arguments))};
@@ -269,7 +272,7 @@ KernelBlock MainloopLowering::fragments_product(const TileContract& op, const St
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const std::size_t rank = op.space.size(), p_dim = mainloop.mn_dims[0].lanes == 8 ? 0 : 1;
-  std::array<std::vector<ExprPtr>, 2> sides;
+  std::array<std::vector<ExprPtr>, 2> operands;
   std::array<bool, 2> swizzled{};
   for (const TileOperand& operand : op.operands) {
     const Value block = mainloop.copied.at(operand.tile);
@@ -284,15 +287,15 @@ KernelBlock MainloopLowering::fragments_product(const TileContract& op, const St
       if (d - rank == mainloop.inner_depth) apart = stride;
       position = plus(position, mul(at[d - rank], number_of(stride)));
     }
-    const std::size_t side = tile.mn == p_dim ? 0 : 1;
+    const std::size_t which = tile.mn == p_dim ? 0 : 1;
     const MnDim& mn = mainloop.mn_of(tile);
-    sides[side] = {variable(buffer(block, stm.location).name), position, number_of(apart),
-                   variable(side == 0 ? mn.first : mn.warp_first)};
-    swizzled[side] = tile.swizzled;
+    operands[which] = {variable(buffer(block, stm.location).name), position, number_of(apart),
+                       variable(which == 0 ? mn.first : mn.warp_first)};
+    swizzled[which] = tile.swizzled;
   }
   const MnDim &p = mainloop.mn_dims[p_dim], &q = mainloop.mn_dims[1 - p_dim];
   std::vector<ExprPtr> arguments{variable(buffer(values.type(op.accumulators[0]).memory->block, stm.location).name)};
-  for (const auto& side : sides) arguments.insert(arguments.end(), side.begin(), side.end());
+  for (const auto& operand : operands) arguments.insert(arguments.end(), operand.begin(), operand.end());
   if (mainloop.tf32_products > 0)
     return {do_call(fmt::format("apl_multiply_floats<{}, {}, {}, {}, {}>", mainloop.tf32_products, p.each, q.each,
                                 swizzled[0], swizzled[1]),

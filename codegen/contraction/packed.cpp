@@ -47,11 +47,11 @@ std::array<std::vector<std::size_t>, 4> groups_of(const Schedule& schedule) {
 }
 
 // Of each operand: 1 if it varies along N, else it is M's, 0.
-std::vector<std::size_t> sides_of(const Schedule& schedule, const std::vector<std::size_t>& n_dims) {
-  std::vector<std::size_t> sides;
+std::vector<std::size_t> mn_of_operands(const Schedule& schedule, const std::vector<std::size_t>& n_dims) {
+  std::vector<std::size_t> mn;
   for (const Schedule::Operand& operand : schedule.operands)
-    sides.push_back(std::ranges::any_of(n_dims, [&](std::size_t d) { return operand.varies(d); }) ? 1 : 0);
-  return sides;
+    mn.push_back(std::ranges::any_of(n_dims, [&](std::size_t d) { return operand.varies(d); }) ? 1 : 0);
+  return mn;
 }
 
 }  // namespace
@@ -142,16 +142,16 @@ std::string PackedLowering::packed_source(const PackedKernel& packed, std::size_
   return buffer(unit_.function.values.type(packed.copy(operand).source).memory->block, stm_.location).name;
 }
 
-// Element of a side's operand `k`, where `number(t)` is that of the side's table `t` at this row and step.
+// Element of operand `k` of M or N, where `number(t)` is that of its table `t` at this row and step.
 ExprPtr PackedLowering::packed_element(const PackedKernel& packed, std::size_t s, std::size_t k,
                                        const std::function<ExprPtr(std::size_t)>& number) {
-  const std::size_t operand = packed.sides[s][k];
+  const std::size_t operand = packed.mn_operands[s][k];
   ExprPtr at = number(k), inside;
   const auto also = [&](const ExprPtr& test) { inside = inside ? infix("&&", inside, test) : test; };
   for (std::size_t x = 0; x < packed.numbers[s].size(); ++x) {
     const PackedNumber& one = packed.numbers[s][x];
     if (one.operand != operand) continue;
-    const ExprPtr here = number(packed.sides[s].size() + x);
+    const ExprPtr here = number(packed.mn_operands[s].size() + x);
     if (one.condition != nullptr) {
       also(infix("<=", number_of(0), here));
       if (one.condition->bound) also(infix("<", here, values_.poly(*one.condition->bound)));
@@ -185,21 +185,21 @@ void PackedLowering::run_packed(const SegOp& op) {
       if (const Value parameter = parameter_of(number)) unit_.set_tile(parameter, 1);
 
   const auto groups = groups_of(schedule);
-  const std::vector<std::size_t> side_of = sides_of(schedule, groups[2]);
+  const std::vector<std::size_t> mn_of = mn_of_operands(schedule, groups[2]);
   PackedKernel packed = {.op = op,
                          .contract = contract,
                          .name = function_.name,
                          .m_index = op.space[op.space.size() - 2].index,
                          .n_index = op.space.back().index,
                          .groups = groups,
-                         .parts = PackedParts(contract.map, side_of, values)};
-  for (std::size_t o = 0; o < side_of.size(); ++o) packed.sides[side_of[o]].push_back(o);
+                         .parts = PackedParts(contract.map, mn_of, values)};
+  for (std::size_t o = 0; o < mn_of.size(); ++o) packed.mn_operands[mn_of[o]].push_back(o);
   for (const Stm& stm : op.body->stms)
     if (const CopyTile* copy = get_if<CopyTile>(stm)) packed.copies[stm.pattern.front()] = copy;
   for (const auto& [copy, tile] : step->copies) packed.copies[tile] = copy;
-  for (std::size_t o = 0; o < side_of.size(); ++o) {
+  for (std::size_t o = 0; o < mn_of.size(); ++o) {
     const CopyTile& copy = packed.copy(o);
-    std::vector<PackedNumber>& numbers = packed.numbers[side_of[o]];
+    std::vector<PackedNumber>& numbers = packed.numbers[mn_of[o]];
     for (std::size_t c = 0; c < copy.where.size(); ++c)
       numbers.push_back({o, &copy.where[c].at, &schedule.operands[o].conditions[c], &copy.where[c], nullptr});
     for (std::size_t g = 0; g < copy.gathers.size(); ++g)
@@ -218,7 +218,7 @@ void PackedLowering::run_packed(const SegOp& op) {
     packed.accumulator_bytes += bytes_of(neutral);
     packed.widest = std::max(packed.widest, bytes_of(neutral));
   }
-  for (const Operand& result : packed.parts.side[1].body->results)
+  for (const Operand& result : packed.parts.mn[1].body->results)
     packed.widest = std::max(packed.widest, bytes_of(result));
 
   for (const std::size_t s : {0U, 1U}) pack_panels(packed, s);

@@ -32,9 +32,9 @@ Stmt prefetch(const std::string& line, const std::string& bytes, const std::stri
 std::string PackedLowering::micro_rows_of_m(MicroKernel& m, std::size_t k) {
   const PackedKernel& packed = m.packed;
   const std::string begin = unit_.fresh("begin"), from = unit_.fresh("m_row"),
-                    source = packed_source(packed, packed.sides[0][k]);
-  const CType of = packed_type(packed, packed.sides[0][k]);
-  m.begin.push_back(declare(kIndex, begin, values_.poly(packed_begin(packed, packed.sides[0][k]))));
+                    source = packed_source(packed, packed.mn_operands[0][k]);
+  const CType of = packed_type(packed, packed.mn_operands[0][k]);
+  m.begin.push_back(declare(kIndex, begin, values_.poly(packed_begin(packed, packed.mn_operands[0][k]))));
   m.begin.push_back(statement_text(fmt::format("const {} *{}[{}];", c_type(of), from, m.rows)));
   Stmt each = for_loop(kInt, m.i, variable(m.rows),
                        {assign(element(from, variable(m.i)),
@@ -51,10 +51,10 @@ std::string PackedLowering::micro_rows_of_m(MicroKernel& m, std::size_t k) {
   return fmt::format("{}[{}]", from, m.i);
 }
 
-// Elements of side `s` at a step: those of a panel, or what the side's function makes of operands where they lie.
+// Elements of M (`s` is 0) or N at a step: those of a panel, or what the map function makes of operands where they lie.
 void PackedLowering::micro_elements(MicroKernel& m, std::size_t s) {
   const PackedKernel& packed = m.packed;
-  const std::vector<std::size_t>& operands = packed.sides[s];
+  const std::vector<std::size_t>& operands = packed.mn_operands[s];
   KernelBlock& into = s == 0 ? m.row : m.column;
   if (s == 0 ? m.kind.direct : m.kind.in_place) {
     std::vector<ExprPtr> elements;
@@ -74,11 +74,11 @@ void PackedLowering::micro_elements(MicroKernel& m, std::size_t s) {
       m.fetch.push_back(prefetch(line, fmt::format("{} * {}", m.columns, byte_size(of.scalar)),
                                  fmt::format("{} + {} + {}", from, at, m.columns), ""));
     }
-    for (const ExprPtr& one : inline_lambda(packed.parts.side[s], elements, into)) m.arguments.push_back(one);
+    for (const ExprPtr& one : inline_lambda(packed.parts.mn[s], elements, into)) m.arguments.push_back(one);
     return;
   }
   std::int64_t bytes = 0;
-  for (const Operand& result : packed.parts.side[s].body->results) {
+  for (const Operand& result : packed.parts.mn[s].body->results) {
     const CType of{unit_.function.values.type(result).element, false};
     const std::string from = unit_.fresh(s == 0 ? "m" : "n"), count = s == 0 ? m.rows : m.columns;
     m.begin.push_back(statement_text(
@@ -207,7 +207,7 @@ void PackedLowering::micro_columns(MicroKernel& m) {
   const std::string here = unit_.fresh("at");
   m.column.push_back(declare(kInt, here, variable(fmt::format("{} * {} + {}", m.i, m.columns, m.j))));
   for (const std::string& accumulator : m.accumulators) folded.push_back(element(accumulator, variable(here)));
-  const std::vector<ExprPtr> mapped = inline_lambda(m.packed.parts.rest, m.arguments, m.column);
+  const std::vector<ExprPtr> mapped = inline_lambda(m.packed.parts.combined, m.arguments, m.column);
   std::vector<ExprPtr> both = folded;
   both.insert(both.end(), mapped.begin(), mapped.end());
   std::vector<ExprPtr> reduced = inline_lambda(m.packed.contract.reduce.op, both, m.column);
@@ -257,7 +257,7 @@ void PackedLowering::compute_packed(const PackedKernel& packed, std::size_t numb
                   "struct apl_packed_tile *apl_tile",
                   std::move(m.begin), "APL_FUSED");
   // The next one finds for itself what it reads.
-  for (const Value v : packed.parts.rest.params) values_.scalars.erase(v);
+  for (const Value v : packed.parts.combined.params) values_.scalars.erase(v);
 }
 
 }  // namespace apl::lower

@@ -21,7 +21,7 @@ std::string join(const std::vector<std::string>& list) { return fmt::format("{}"
 
 // The table of micro-kernels' sizes: as many rows as leave registers for the accumulators, N's elements and one of M's.
 void print_sizes(const PackedKernel& packed, Writer& out) {
-  const std::size_t accumulators = packed.accumulator_types.size(), on_n = packed.parts.side[1].body->results.size();
+  const std::size_t accumulators = packed.accumulator_types.size(), on_n = packed.parts.mn[1].body->results.size();
   out.line("enum {{");
   for (std::size_t k = 0; k < kMicroKernels.size(); ++k) {
     const MicroKernelKind& kind = kMicroKernels[k];
@@ -82,7 +82,7 @@ void PackedLowering::describe_packed(const PackedKernel& packed) {
   };
   const auto operands_text = [&](std::size_t s, std::size_t g) {
     std::vector<std::string> list;
-    for (const std::size_t o : packed.sides[s])
+    for (const std::size_t o : packed.mn_operands[s])
       list.push_back(strides_text(g, [&](std::size_t d) { return schedule.operands[o].strides[d]; }));
     for (const PackedNumber& number : packed.numbers[s])
       list.push_back(strides_text(g, [&](std::size_t d) { return (*number.strides)[d]; }));
@@ -105,8 +105,8 @@ void PackedLowering::describe_packed(const PackedKernel& packed) {
   field("k", group_text(3));
   field("m_bytes", fmt::format("{}", packed.side_bytes[0]));
   field("n_bytes", fmt::format("{}", packed.side_bytes[1]));
-  field("m_operands", fmt::format("{}", packed.sides[0].size() + packed.numbers[0].size()));
-  field("n_operands", fmt::format("{}", packed.sides[1].size() + packed.numbers[1].size()));
+  field("m_operands", fmt::format("{}", packed.mn_operands[0].size() + packed.numbers[0].size()));
+  field("n_operands", fmt::format("{}", packed.mn_operands[1].size() + packed.numbers[1].size()));
   field("m_row", operands_text(0, 1));
   field("m_step", operands_text(0, 3));
   field("n_row", operands_text(1, 2));

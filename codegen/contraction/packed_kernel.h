@@ -38,7 +38,7 @@ inline constexpr std::array<MicroKernelKind, 9> kMicroKernels = {{
     {.vectors = 4, .direct = true, .in_place = true},
 }};
 
-// A number that a side has a table of, as of positions: what a condition of an operand asks for, or where in an array
+// A number that M or N has a table of, as of positions: what a condition of an operand asks for, or where in an array
 // of indices to look.
 struct PackedNumber {
   std::size_t operand = 0;
@@ -53,10 +53,10 @@ struct PackedKernel {
   const TileContract& contract;
   std::string name;
   Value m_index, n_index;
-  std::array<std::vector<std::size_t>, 4> groups;         // dims: batch, M, N, depth
-  std::array<std::vector<std::size_t>, 2> sides = {};     // operands: M, N
-  std::map<Value, const CopyTile*> copies = {};           // by the tile that is filled
-  std::array<std::vector<PackedNumber>, 2> numbers = {};  // whose tables come behind those of the side's operands
+  std::array<std::vector<std::size_t>, 4> groups;            // dims: batch, M, N, depth
+  std::array<std::vector<std::size_t>, 2> mn_operands = {};  // of M, of N
+  std::map<Value, const CopyTile*> copies = {};              // by the tile that is filled
+  std::array<std::vector<PackedNumber>, 2> numbers = {};     // whose tables come behind those of the operands
   PackedParts parts;
   bool dots = false;              // by dot instructions, two steps of the depth at once
   bool explicit_vectors = false;  // sums of products, written as vectors; of other operators compilers make them

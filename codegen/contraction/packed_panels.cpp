@@ -9,10 +9,10 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-// Side `s` of the contraction: 0 for M, 1 for N.
+// The panels of M (`s` is 0) or N.
 void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
   const ValueTable& values = unit_.function.values;
-  const auto& sides = packed.sides;
+  const auto& operands = packed.mn_operands;
   const PackedParts& parts = packed.parts;
   const std::string& name = packed.name;
   const bool dots = packed.dots;
@@ -27,12 +27,12 @@ void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
   static constexpr std::string_view kPack =
       "const void *apl_arguments_, const int64_t *apl_batch, const struct apl_packed_panel *apl_panel, void "
       "*apl_packed";
-  const Lambda& side = parts.side[s];
+  const Lambda& packing = parts.mn[s];
   const std::string count = s == 0 ? name + "_rows_0" : "apl_columns";
   KernelBlock code;
   std::vector<std::string> targets;
   std::vector<CType> types;
-  for (const Operand& result : side.body->results) {
+  for (const Operand& result : packing.body->results) {
     const ScalarType element = dots ? ScalarType::i16 : values.type(result).element;
     types.push_back({element, false});
     targets.push_back(unit_.fresh("packed_row"));
@@ -42,7 +42,7 @@ void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
     packed.side_bytes[s] += static_cast<std::int64_t>(byte_size(element));
   }
   std::vector<std::string> begins;
-  for (const std::size_t o : sides[s]) {
+  for (const std::size_t o : operands[s]) {
     begins.push_back(unit_.fresh("begin"));
     code.push_back(declare(kIndex, begins.back(), values_.poly(packed_begin(packed, o))));
   }
@@ -64,20 +64,20 @@ void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
     const auto number = [&](std::size_t t) {
       return plus(variable(ats[t]), variable(contiguous ? i : fmt::format("apl_panel->row[{}][{}]", t, i)));
     };
-    for (std::size_t k = 0; k < sides[s].size(); ++k) elements.push_back(packed_element(packed, s, k, number));
+    for (std::size_t k = 0; k < operands[s].size(); ++k) elements.push_back(packed_element(packed, s, k, number));
     // Lines of the next panel, whose rows mostly are those behind this one's: memory is far, and lines of a step are
     // few.
-    for (std::size_t k = 0; contiguous && k < sides[s].size(); ++k) {
+    for (std::size_t k = 0; contiguous && k < operands[s].size(); ++k) {
       const std::string line = unit_.fresh("line");
-      const auto bytes = byte_size(packed_type(packed, sides[s][k]).scalar);
+      const auto bytes = byte_size(packed_type(packed, operands[s][k]).scalar);
       Stmt lines =
           for_loop(kInt, line, variable(fmt::format("{} * {}", count, bytes)),
                    {statement_text(fmt::format("__builtin_prefetch((const char *)({} + {}) + {} * {} + {});",
-                                               packed_source(packed, sides[s][k]), ats[k], count, bytes, line))});
+                                               packed_source(packed, operands[s][k]), ats[k], count, bytes, line))});
       lines.step = variable("kPackedLine");
       body.push_back(std::move(lines));
     }
-    const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
+    const std::vector<ExprPtr> results = inline_lambda(packing, elements, inner);
     for (std::size_t k = 0; k < results.size(); ++k)
       inner.push_back(assign(element(targets[k], variable(packed_at(q, count, i))), results[k]));
     body.push_back(for_loop(kInt, i, variable(count), std::move(inner)));
@@ -97,20 +97,20 @@ void PackedLowering::pack_panels(PackedKernel& packed, std::size_t s) {
           variable(fmt::format("{0} + apl_panel->row[{1}][{2}] + apl_panel->step[{1}][{3}]", begins[t], t, i, q))));
     }
     const auto number = [&](std::size_t t) { return plus(variable(ats[t]), variable(x_step)); };
-    for (std::size_t k = 0; k < sides[s].size(); ++k) {
+    for (std::size_t k = 0; k < operands[s].size(); ++k) {
       if (!packed.numbers[s].empty()) {
         elements.push_back(packed_element(packed, s, k, number));
         continue;
       }
-      const std::string from = unit_.fresh("from"), source = packed_source(packed, sides[s][k]);
+      const std::string from = unit_.fresh("from"), source = packed_source(packed, operands[s][k]);
       of_row.push_back(statement_text(
           fmt::format("const {0} *const {1} = {2} + {3} + apl_panel->row[{4}][{5}] + apl_panel->step[{4}][{6}];",
-                      c_type(packed_type(packed, sides[s][k])), from, source, begins[k], k, i, q)));
+                      c_type(packed_type(packed, operands[s][k])), from, source, begins[k], k, i, q)));
       of_row.push_back(statement_text(fmt::format(
           "__builtin_prefetch({0} - apl_panel->step[{1}][{2}] + apl_panel->step[{1}][{3}]);", from, k, q, next)));
       elements.push_back(element(from, variable(x_step)));
     }
-    const std::vector<ExprPtr> results = inline_lambda(side, elements, inner);
+    const std::vector<ExprPtr> results = inline_lambda(packing, elements, inner);
     for (std::size_t k = 0; k < results.size(); ++k)
       inner.push_back(assign(
           element(targets[k], variable(packed_at(fmt::format("({} + {} * apl_panel->stride)", q, x_step), count, i))),

@@ -10,14 +10,15 @@
 
 namespace apl::lower {
 
-// The map function in three parts: what each side can compute while it is packed, and what is left.
+// The map function in three parts: what the operands of M, and those of N, give while they are packed, and what is
+// left.
 class PackedParts {
  public:
-  // `side_of`: 0 for M, 1 for N, of each of the map function's parameters.
-  PackedParts(const Lambda& map, const std::vector<std::size_t>& side_of, const ValueTable& values);
+  // `mn_of`: 0 for M, 1 for N, of each of the map function's parameters.
+  PackedParts(const Lambda& map, const std::vector<std::size_t>& mn_of, const ValueTable& values);
 
-  Lambda side[2];  // from the side's operands to what is packed
-  Lambda rest;     // from all that is packed, M's first
+  Lambda mn[2];     // from the operands of M, of N, to what is packed
+  Lambda combined;  // from all that is packed, M's first
 
  private:
   void split();
@@ -26,7 +27,7 @@ class PackedParts {
 
   const Lambda& map_;
   const ValueTable& values_;
-  std::map<Value, std::size_t> side_;
+  std::map<Value, std::size_t> mn_of_;
   std::set<Value> mixed_;
 };
 

@@ -48,7 +48,7 @@ std::int64_t resident_blocks(const PlanData& data, const apl_plan& plan, const a
       data, [](Value) { return kSomeSize; }, contraction);
   apl_plan_cost cost;
   apl_plan_estimate(&contraction, &plan, &device, &cost);
-  if (device.kind != APL_DEVICE_GPU || cost.has_mainloop == 0) return 0;
+  if (device.warp == 0 || cost.has_mainloop == 0) return 0;
   return std::max(cost.blocks_per_multiprocessor, 1);
 }
 

@@ -131,17 +131,56 @@ void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
   out.insert(out.begin() + top, mainloop_declarations_.begin(), mainloop_declarations_.end());
 }
 
-// Variables: tiles of the depth, and steps, which are one more where there is a remainder.
+// Steps of the innermost loop, one more where there is a remainder, and of all loops. The host asks, too.
+ExprPtr MainloopLowering::count_inner_steps(Values& values) const {
+  const ExprPtr tiles = values.poly(mainloop_->loop->bound);
+  if (mainloop_->remainder == nullptr) return tiles;
+  return plus(tiles, select(values.operand(mainloop_->remainder->condition), number_of(1), number_of(0)));
+}
+ExprPtr MainloopLowering::count_steps(Values& values) const {
+  ExprPtr steps = count_inner_steps(values);
+  for (const Loop* loop : mainloop_->around) steps = mul(values.poly(loop->bound), steps);
+  return steps;
+}
+
+// Variables: tiles of the depth, and steps.
 void MainloopLowering::declare_steps(KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   mainloop.tiles_name = unit_.fresh("tiles");
   out.push_back(declare(kIndex, mainloop.tiles_name, values_.poly(mainloop.loop->bound)));
-  mainloop.steps = mainloop.tiles_name;
-  if (mainloop.remainder == nullptr) return;
+  mainloop.inner_steps = mainloop.tiles_name;
+  if (mainloop.remainder != nullptr) {
+    mainloop.inner_steps = unit_.fresh(mainloop.around.empty() ? "steps" : "inner_steps");
+    out.push_back(declare(kIndex, mainloop.inner_steps,
+                          plus(variable(mainloop.tiles_name),
+                               select(values_.operand(mainloop.remainder->condition), number_of(1), number_of(0)))));
+  }
+  mainloop.steps = mainloop.inner_steps;
+  if (mainloop.around.empty()) return;
   mainloop.steps = unit_.fresh("steps");
-  out.push_back(declare(kIndex, mainloop.steps,
-                        plus(variable(mainloop.tiles_name),
-                             select(values_.operand(mainloop.remainder->condition), number_of(1), number_of(0)))));
+  ExprPtr steps = variable(mainloop.inner_steps);
+  for (const Loop* loop : mainloop.around) steps = mul(values_.poly(loop->bound), steps);
+  out.push_back(declare(kIndex, mainloop.steps, steps));
+  mainloop.ahead.inner = unit_.fresh(unit_.name(mainloop.loop->index) + "_ahead");
+  for (const Loop* loop : mainloop.around)
+    mainloop.ahead.around.push_back(unit_.fresh(unit_.name(loop->index) + "_ahead"));
+  out.push_back(declare(kIndex, mainloop.ahead.inner, number_of(0), false));
+  for (const std::string& name : mainloop.ahead.around) out.push_back(declare(kIndex, name, number_of(0), false));
+}
+
+// The step behind it; behind the last one the first.
+kernel::Block MainloopLowering::next_step(const StepPosition& position) {
+  KernelBlock made;
+  const auto count = [&](const std::string& name, const ExprPtr& bound) {
+    KernelBlock wrapped{assign(variable(name), number_of(0))};
+    append(wrapped, std::move(made));
+    made = {assign(variable(name), plus(variable(name), number_of(1))),
+            kernel::branch(infix("==", variable(name), bound), std::move(wrapped))};
+  };
+  for (std::size_t k = 0; k < position.around.size(); ++k)
+    count(position.around[k], values_.poly(mainloop_->around[k]->bound));
+  count(position.inner, variable(mainloop_->inner_steps));
+  return made;
 }
 
 // What stays the same for all tiles of a block: the batch and the N dim, which differs between neighbouring blocks.
@@ -228,10 +267,7 @@ void MainloopLowering::for_tile(const SegOp& op, const std::string& tile, ExprPt
 // How many tiles a block computes; the host asks, too.
 ExprPtr MainloopLowering::tile_loop_length(Values& values, const SegOp& op) const {
   // Copies run into the next tile, but not beyond it.
-  ExprPtr steps = values.poly(mainloop_->loop->bound);
-  if (mainloop_->remainder != nullptr)
-    steps = plus(steps, select(values.operand(mainloop_->remainder->condition), number_of(1), number_of(0)));
-  ExprPtr test = infix(">=", steps, number_of(mainloop_->copies_ahead()));
+  ExprPtr test = infix(">=", count_steps(values), number_of(mainloop_->copies_ahead()));
   if (mainloop_->tile_loop_from > 0) {
     ExprPtr blocks = number_of(1);
     for (const SegDim& dim : op.space) blocks = mul(blocks, values.poly(dim.bound));
@@ -254,7 +290,8 @@ ExprPtr MainloopLowering::tile_loop_blocks(const SegOp& op, Values& host) const 
   return blocks;
 }
 
-// The copies of one step of the loop, or of the remainder behind it.
+// The copies of one step of the loops, or of the remainder behind the innermost one: of `step`, or where loops are
+// around it of the position ahead, which then is the next step's.
 kernel::Block MainloopLowering::mainloop_prefetch(const std::string& step, const ExprPtr& stage) {
   Mainloop& mainloop = *mainloop_;
   const auto copies = [&](const ScheduleStep& phase) {
@@ -262,10 +299,14 @@ kernel::Block MainloopLowering::mainloop_prefetch(const std::string& step, const
     for (const auto& [copy, copied] : phase.copies) mainloop_copy(*copy, copied, stage, made);
     return made;
   };
-  values_.scalars[mainloop.loop->index] = variable(step);
+  const ExprPtr inner = variable(mainloop.around.empty() ? step : mainloop.ahead.inner);
+  for (std::size_t k = 0; k < mainloop.around.size(); ++k)
+    values_.scalars[mainloop.around[k]->index] = variable(mainloop.ahead.around[k]);
+  values_.scalars[mainloop.loop->index] = inner;
   KernelBlock main = copies(mainloop.main);
   values_.scalars.erase(mainloop.loop->index);
   KernelBlock remainder = copies(mainloop.remainder_step);
+  for (const Loop* loop : mainloop.around) values_.scalars.erase(loop->index);
   copies_pending_ = false;
   KernelBlock all;
   if (mainloop.matrix()) {
@@ -276,16 +317,25 @@ kernel::Block MainloopLowering::mainloop_prefetch(const std::string& step, const
   if (mainloop.remainder == nullptr) {
     append(all, std::move(main));
   } else {
-    all.push_back(kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main),
-                                 std::move(remainder)));
+    all.push_back(
+        kernel::branch(infix("<", inner, variable(mainloop.tiles_name)), std::move(main), std::move(remainder)));
   }
+  if (!mainloop.around.empty()) append(all, next_step(mainloop.ahead));
   return all;
 }
 
 // The loop over the depth, with the remainder as its last step. Copies run ahead into the next tile.
 void MainloopLowering::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
-  const std::string step = unit_.name(mainloop.loop->index);
+  const std::string inner = unit_.name(mainloop.loop->index);
+  std::string step = inner;
+  StepPosition now{inner, {}};
+  if (!mainloop.around.empty()) {
+    step = unit_.fresh("step");
+    for (const Loop* loop : mainloop.around) now.around.push_back(unit_.name(loop->index));
+    out.push_back(declare(kIndex, inner, number_of(0), false));
+    for (const std::string& name : now.around) out.push_back(declare(kIndex, name, number_of(0), false));
+  }
   KernelBlock body{do_call(fmt::format("apl_cp_async_wait<{}>", mainloop.copies_ahead() - 1), {})};
   if (mainloop.matrix()) body.push_back(do_call("apl_matrix_publish", {}));
   body.push_back(barrier());
@@ -303,8 +353,10 @@ void MainloopLowering::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlo
   const auto if_over = [&](const ExprPtr& yes, const ExprPtr& no) { return select(variable(over), yes, no); };
   body.push_back(declare(kIndex, later, plus(variable(step), number_of(mainloop.copies_ahead()))));
   body.push_back(declare({ScalarType::boolean, false}, over, infix(">=", variable(later), variable(mainloop.steps))));
-  body.push_back(
-      declare(kIndex, ahead, if_over(infix("-", variable(later), variable(mainloop.steps)), variable(later))));
+  // Of loops in loops the position ahead says what is copied.
+  if (mainloop.around.empty() || mainloop.matrix())
+    body.push_back(
+        declare(kIndex, ahead, if_over(infix("-", variable(later), variable(mainloop.steps)), variable(later))));
   body.push_back(declare(kIndex, whose, if_over(variable(mainloop.next), variable(mainloop.tile_index))));
   body.push_back(declare(kInt, half, if_over(there, here)));
   const std::int64_t behind = mainloop.stages - mainloop.copies_ahead();
@@ -328,9 +380,10 @@ void MainloopLowering::mainloop_steps(const SegOp& op, const Stm& stm, KernelBlo
     append(body, std::move(main));
   } else {
     mainloop_contract(*mainloop.remainder_step.contract, stm, variable(mainloop.stage), remainder);
-    body.push_back(kernel::branch(infix("<", variable(step), variable(mainloop.tiles_name)), std::move(main),
+    body.push_back(kernel::branch(infix("<", variable(inner), variable(mainloop.tiles_name)), std::move(main),
                                   std::move(remainder)));
   }
+  if (!mainloop.around.empty()) append(body, next_step(now));
   body.push_back(
       assign(variable(mainloop.stage), select(infix("==", variable(mainloop.stage), number_of(mainloop.stages - 1)),
                                               number_of(0), plus(variable(mainloop.stage), number_of(1)))));

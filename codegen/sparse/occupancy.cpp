@@ -9,13 +9,13 @@ namespace apl {
 std::int64_t active_blocks(const BlockNeeds& needs, const apl_device& device) {
   const std::int64_t warp = std::max(1, device.warp);
   const std::int64_t warps = (needs.threads + warp - 1) / warp;
-  const std::int64_t processors = std::max(1, device.multiprocessors);
+  const std::int64_t multiprocessors = std::max(1, device.multiprocessors);
   // Registers are given to a warp by 256.
   constexpr std::int64_t kRegisterUnit = 256;
   const std::int64_t registers =
       (std::max<std::int64_t>(1, needs.registers) * warp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit * warps;
   const std::int64_t shared = needs.shared_bytes + device.reserved_shared;
-  std::int64_t active = (needs.blocks + processors - 1) / processors;
+  std::int64_t active = (needs.blocks + multiprocessors - 1) / multiprocessors;
   const auto limit = [&](std::int64_t capacity, std::int64_t use) {
     if (capacity > 0 && use > 0) active = std::min(active, capacity / use);
   };

@@ -90,7 +90,7 @@ void Checker::solve_constructors(bool last) {
     if (!failed)
       report(Code::type_ambiguous, wanted.location,
              "Type is ambiguous: it must be a sum type with the constructor " +
-                 constructor_text(store_, wanted.name, wanted.payload) + "; a type annotation settles it");
+                 constructor_text(store_, wanted.name, wanted.payload) + "; a type annotation resolves it");
   pending_constructors_.clear();
 }
 

@@ -45,7 +45,8 @@ class Preparing {
     return operand;
   }
 
-  // A parameter that every iteration hands on is what the loop starts with, also where it is the size of others.
+  // A parameter that every iteration yields unchanged is what the loop starts with, also where it is the size of
+  // others.
   void drop_constant_sizes(Stm& stm, Substitution& sizes) {
     Loop op = *get_if<Loop>(stm);
     Body body = *op.body;

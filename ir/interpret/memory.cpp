@@ -32,9 +32,17 @@ void for_each_pair(const Array& a, const Array& b, const Visit& visit) {
   }
 }
 
-// Whether the `width` bytes from `at` on have been written.
+// Whether the `width` bytes from `at` on have been written: flags are 0 or 1, and every load asks.
 bool defined_at(const Storage& storage, std::size_t at, std::size_t width) {
-  return storage.defined.empty() || std::memchr(storage.defined.data() + at, 0, width) == nullptr;
+  if (storage.defined.empty()) return true;
+  const std::uint8_t* const flags = storage.defined.data() + at;
+  constexpr std::uint64_t kAll = 0x0101010101010101;
+  std::uint64_t set = 0;
+  switch (width) {
+    case 4: std::memcpy(&set, flags, 4); return set == (kAll & UINT32_MAX);
+    case 8: std::memcpy(&set, flags, 8); return set == kAll;
+    default: return std::all_of(flags, flags + width, [](std::uint8_t flag) { return flag != 0; });
+  }
 }
 
 }  // namespace

@@ -294,7 +294,7 @@ void apl_plan_cost_of(const struct apl_contraction* c, const struct apl_plan* pl
   cost->blocks_per_multiprocessor = (int32_t)shape->blocks_per_multiprocessor;
   if (shape->blocks == 0) {
     cost->seconds = device->launch_us * 1e-6;
-  } else if (device->kind == APL_DEVICE_GPU) {
+  } else if (apl_has_warps(device)) {
     gpu_cost(c, plan, shape, device, cost);
   } else {
     cpu_cost(c, plan, shape, device, cost);

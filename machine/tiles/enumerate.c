@@ -93,8 +93,8 @@ static int64_t power_above(int64_t n) {
 
 static int with_stages(struct enumeration* w) {
   static const int kStages[] = {3, 2};
-  if (w->device->kind != APL_DEVICE_GPU || !w->has_mn_dims || (w->forced && w->forced->stages > 0)) {
-    if (w->plan.stages == 0 && w->device->kind == APL_DEVICE_GPU) w->plan.stages = kStages[0];
+  if (!apl_has_warps(w->device) || !w->has_mn_dims || (w->forced && w->forced->stages > 0)) {
+    if (w->plan.stages == 0 && apl_has_warps(w->device)) w->plan.stages = kStages[0];
     return w->visit(&w->plan, w->context);
   }
   // Of three steps of 24 two stages are enough, and leave room for more blocks (TCCG 40 on an H200: 81 us, not 94).
@@ -120,14 +120,14 @@ static int with_depth(struct enumeration* w) {
   for (int d = c->space_rank; d < c->dim_count; ++d) free_depths += !c->dims[d].fixed && forced_tile(w, d) == 0;
   // Half of the depth only where elements are wide; on a GPU none so deep that its loop's loads take all registers.
   const int half = c->accumulator_bytes > 4 || c->dim_count - c->space_rank > 1;
-  const int depths = w->device->kind != APL_DEVICE_GPU ? 5 : half ? 4 : 3;
+  const int depths = !apl_has_warps(w->device) ? 5 : half ? 4 : 3;
   const int64_t innermost = c->dims[c->dim_count - 1].size;
   for (int k = 0; k < depths; ++k) {
     // 24 where it leaves no remainder step and 16 does, steps are few and tiles large: on an H200, TCCG 22 with depths
     // of 72 takes 7.2 ms, not 8.0, but TCCG 19 with tiles of 32 x 64 takes 339 us, not 279.
     const int divides =
         innermost % 24 == 0 && innermost % 16 != 0 && innermost <= kFewSteps * 16 && points >= kLargeTile;
-    if (kDepths[k] == 24 && (w->device->kind != APL_DEVICE_GPU || !divides)) continue;
+    if (kDepths[k] == 24 && (!apl_has_warps(w->device) || !divides)) continue;
     int64_t left = kDepths[k], depth = 1;
     for (int d = c->dim_count; d-- > c->space_rank;) {
       if (forced_tile(w, d) > 0 || c->dims[d].fixed) continue;
@@ -198,7 +198,7 @@ static int enumerate_mn(struct enumeration* w) {
   static const int kGpuFast[] = {8, 16, 4, 32, 2, 1}, kGpuSlow[] = {16, 8, 4, 32, 2, 1};
   static const int kCpuFast[] = {64, 128, 32, 16, 8, 4}, kCpuSlow[] = {16, 64, 32, 8, 4, 1};
   const struct group *n_group = &w->groups[w->n_group], *m_group = &w->groups[w->m_group];
-  const int gpu = w->device->kind == APL_DEVICE_GPU;
+  const int gpu = apl_has_warps(w->device);
   const int *n_tiles = gpu ? kGpuFast : kCpuFast, *m_tiles = gpu ? kGpuSlow : kCpuSlow;
   const int n_free = tile_is_free(w, n_group), m_free = tile_is_free(w, m_group);
   const int regs_free = n_group->lead >= 0 && n_group->lead_reg_free && m_group->lead >= 0 && m_group->lead_reg_free;
@@ -241,7 +241,7 @@ static int enumerate_mn(struct enumeration* w) {
 static int enumerate_any(struct enumeration* w) {
   static const int kGpuTiles[] = {16, 8, 32, 4, 2, 1}, kCpuTiles[] = {64, 16, 32, 8, 4, 1};
   static const int kRegs[][2] = {{2, 4}, {8, 1}, {4, 1}, {2, 2}, {2, 1}, {1, 1}};  // of lead and second dim
-  const int gpu = w->device->kind == APL_DEVICE_GPU;
+  const int gpu = apl_has_warps(w->device);
   const int* tiles = gpu ? kGpuTiles : kCpuTiles;
   struct group none = {.lead = -1, .second = -1, .tile = 1, .reg = 1};
   const struct group* a = w->group_count > 0 ? &w->groups[0] : &none;

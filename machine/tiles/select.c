@@ -191,7 +191,7 @@ int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* pla
     costs[k] = cost.seconds;
     if (found < 0 || cost.seconds < least) found = k, least = cost.seconds;
   }
-  for (int shallow = 0; shallow < 2 && device->kind == APL_DEVICE_GPU; ++shallow)
+  for (int shallow = 0; shallow < 2 && apl_has_warps(device); ++shallow)
     for (int k = 0; k < count; ++k)
       if (costs[k] >= 0 && costs[k] <= least * kPlansAlike && is_shallow(c, &plans[k]) <= shallow) return k;
   for (int k = 0; k < found; ++k)

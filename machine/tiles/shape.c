@@ -264,7 +264,8 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     kThreeProducts = 32,
     kEpilogue = 8,
     kEpilogueArray = 14,
-    kCondition = 6
+    kCondition = 6,
+    kManyDoubles = 128
   };
   int64_t fragments = 0, spread = 0;
   for (int o = 0; o < c->operand_count; ++o) {
@@ -285,6 +286,10 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   // One product of tf32 with 128 accumulators takes 233 registers, three with 64 take 195, and with 128 spill some
   // bytes.
   if (shape->tf32) fragments += shape->tf32 == 3 ? kThreeProducts : kOneProduct;
+  // Units of f64 load both halves of a step ahead, and the fewer sums there are, the more steps: beside 128 registers
+  // of sums the rest has been enough, beside 64 it takes up to 166 in all, beside 32 up to 136.
+  const int doubles = shape->has_mainloop && c->matrix && c->operand_count == 2 && c->operands[0].bytes == 8;
+  if (doubles) fragments += apl_most(kManyDoubles - accumulators, 0) * 5 / 16;
   // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
   const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
@@ -396,7 +401,7 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
   }
 
   shape->blocks_per_multiprocessor = 1;
-  if (device->kind != APL_DEVICE_GPU) return;
+  if (!apl_has_warps(device)) return;
   const int64_t warps = apl_up(shape->threads, device->warp);
   const int64_t registers = apl_up(apl_least(shape->thread_registers, device->thread_registers), 8) * 8;
   int64_t resident = device->multiprocessor_blocks;
@@ -411,7 +416,7 @@ void apl_plan_shape_with(const struct apl_contraction* c, const struct apl_plan*
 
 enum apl_plan_fault apl_plan_fault_of(const struct apl_plan_shape* shape, const struct apl_device* device,
                                       int64_t* needed, int64_t* limit) {
-  const int gpu = device->kind == APL_DEVICE_GPU;
+  const int gpu = apl_has_warps(device);
   if (gpu && shape->threads > device->block_threads) {
     *needed = shape->threads, *limit = device->block_threads;
     return APL_PLAN_THREADS;

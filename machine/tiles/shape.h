@@ -47,6 +47,9 @@ static inline int64_t apl_times(int64_t a, int64_t b) {
   if ((a | b) >> 28 == 0) return a * b;
   return a > APL_PLAN_MANY / b ? APL_PLAN_MANY : a * b;
 }
+// Whether kernels are blocks of threads that run in warps beside each other and share a memory. Else the threads of a
+// block are loops of one core, whose cache is that memory.
+static inline int apl_has_warps(const struct apl_device* device) { return device->warp > 0; }
 // Along which some operands vary.
 static inline int apl_is_free(const struct apl_contraction* c, int d) {
   return c->dims[d].kind >= APL_DIM_FREE && c->dims[d].kind <= APL_DIM_N;

@@ -97,7 +97,7 @@ double apl_untiled_estimate(const struct apl_contraction* c, const struct apl_de
   const double points = (double)points_of(c), reduction = (double)reduction_of(c, c->space_rank);
   const double clock = device->clock_ghz * 1e9;
   if (points == 0) return device->launch_us * 1e-6;
-  if (device->kind != APL_DEVICE_GPU) {
+  if (!apl_has_warps(device)) {
     const double cycles = points * reduction * (c->operations / 2.0 + c->operand_count);
     return cycles / device->multiprocessors / clock + device->launch_us * 1e-6;
   }

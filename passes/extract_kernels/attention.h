@@ -53,7 +53,7 @@ std::optional<AttentionMatch> match_attention(const Stm& flat, const Replicated&
 // Whether that is worth asking.
 bool may_be_attention(const Stm& map, const ValueTable& values);
 
-// Maps over the queries that hand on rows of scores and weights as one map, wherever that is an attention. The
+// Maps over the queries that yield rows of scores and weights as one map, wherever that is an attention. The
 // refusals are of those that are none after all.
 BodyPtr group_attention(const BodyPtr& body, const Replicated& replicated, ValueTable& values,
                         std::vector<Refusal>& refused);

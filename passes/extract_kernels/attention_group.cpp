@@ -1,4 +1,4 @@
-// Maps over queries that hand on rows:
+// Maps over queries that yield rows:
 //
 //   {s : [n][m]} = map(i < n, {Q}, scores)  {p : [n][m]} = map(i < n, {s}, softmax)  {o} = map(i < n, {p}, weighted
 //   sum)

@@ -5,6 +5,13 @@
 //   let {t : [m][n]f32} = rearrange(xss, (1, 0))
 //   let {r : [m]f32} = map(j < m, {t, zs}, \{col, z} -> { reduce(i < n, {col}, op, {z}) })
 //
+// What a map makes of each row before is made of the elements, where all else it does is cheap enough to be done again
+// for each of them:
+//
+//   let {r : [m]f32} = redomap(i < n, {ws, xss}, \{w, xs} -> { map(j < m, {xs}, f w) }, \{a, b} -> { map(..) }, {zs})
+// =>
+//   let {r : [m]f32} = map(j < m, {zs}, \{z} -> { redomap(i < n, {ws, xss}, \{w, xs} -> { f w xs[j] }, op, {z}) })
+//
 // A scan's result is rearranged back. Histograms with such operators, and scatters of rows, run over the rows' dims,
 // too: index i, j folds one element.
 #include "passes/extract_kernels/interchange.h"
@@ -17,32 +24,11 @@
 #include "ir/builder.h"
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
+#include "passes/analysis/row_operators.h"
 
 namespace apl {
 
 namespace {
-
-// The map that an operator consists of: it streams both rows, and its results are the operator's.
-const Screma* row_map(const ReduceOp& reduce, const ValueTable& values) {
-  const Body& body = *reduce.op.body;
-  if (body.stms.size() != 1) return nullptr;
-  const Stm& stm = body.stms.front();
-  const Screma* map = get_if<Screma>(stm);
-  if (map == nullptr || !map->reduces.empty() || body.results.size() != stm.pattern.size()) return nullptr;
-  for (const auto& [result, made] : ranges::views::zip(body.results, stm.pattern))
-    if (result != Operand(made)) return nullptr;
-  const std::vector<Value>& params = reduce.op.params;
-  const std::set<Value> inside = free_values(map->map, values);
-  if (!std::ranges::is_permutation(map->inputs, params)) return nullptr;
-  if (std::ranges::any_of(params, [&](Value param) { return inside.contains(param); })) return nullptr;
-  // The dims of the rows are known outside, and the same for all.
-  for (const Poly& width : map->widths) {
-    bool known = true;
-    width.for_each_symbol([&](Value v) { known = known && std::ranges::find(params, v) == params.end(); });
-    if (!known) return nullptr;
-  }
-  return map;
-}
 
 // The operator on elements: parameters in the order of the rows'.
 ReduceOp on_elements(const ReduceOp& reduce, const Screma& map, const std::vector<Value>& indices,
@@ -74,13 +60,181 @@ std::vector<int> rotation(std::size_t rank, std::size_t from, std::size_t count)
   return result;
 }
 
-std::optional<std::vector<Stm>> columns(const Stm& stm, const Screma& screma, const Replicated& replicated,
+// What a column begins with: the scalar that was replicated, or an element of the row, which becomes an input of the
+// map over the rows' dims.
+std::vector<Operand> neutral_of_column(const ReduceOp& reduce, std::size_t dims, Replicated& replicated, Screma& map,
+                                       ValueTable& values) {
+  std::vector<Operand> result;
+  for (const Operand& row : reduce.neutral) {
+    const auto scalar = replicated.find(row.value());
+    if (scalar != replicated.end() && values.type(row).rank() == dims) {
+      result.push_back(scalar->second);
+      continue;
+    }
+    map.inputs.push_back(row.value());
+    map.map.params.push_back(values.add(values.type(row).row(dims), values.name(row.value())));
+    result.emplace_back(map.map.params.back());
+    if (scalar != replicated.end()) replicated.insert_or_assign(map.map.params.back(), scalar->second);
+  }
+  return result;
+}
+
+// The statement inside of a map over the rows' dims that folds one column; its results.
+std::vector<Operand> append_column(const Stm& rows, Screma column, const Replicated& replicated, Builder& thread) {
+  ValueTable& values = thread.values();
+  std::vector<std::string> names;
+  for (const Value v : rows.pattern) names.push_back(values.name(v));
+  Stm inner{.op = std::move(column), .location = rows.location};
+  for (const Type& type : result_types(inner.op, values, nullptr))
+    inner.pattern.push_back(values.add(type, names[inner.pattern.size() % names.size()]));
+  std::vector<Operand> results(inner.pattern.begin(), inner.pattern.end());
+  if (const std::optional<std::vector<Stm>> apart = take_rows_apart(inner, replicated, values)) {
+    thread.append_all(*apart);
+  } else {
+    thread.append(std::move(inner));
+  }
+  return results;
+}
+
+// Makes the elements at `indices` of rows that a reduction's lambda makes.
+class ElementsOfRows {
+ public:
+  ElementsOfRows(const Screma& reduction, const std::vector<Value>& indices, ValueTable& values)
+      : reduction_(reduction), indices_(indices), values_(values) {}
+
+  // Of the body's results, without its statements that make no rows.
+  std::vector<Operand> operator()(const Body& body, const RowMakers& parted, Builder& out) {
+    for (const Stm* stm : parted.makers) make(*stm, out);
+    std::vector<Operand> results;
+    for (const Operand& row : body.results) {
+      const auto made = made_.find(row.value());
+      results.push_back(made != made_.end() ? made->second : element(row.value(), out));
+    }
+    return results;
+  }
+
+ private:
+  void make(const Stm& stm, Builder& out) {
+    std::vector<Operand> elements;
+    if (const Screma* map = get_if<Screma>(stm)) {
+      Substitution here;
+      for (const auto& [index, outer] : ranges::views::zip(map->indices, indices_))
+        here.insert_or_assign(index, Operand(outer));
+      for (const auto& [param, input] : ranges::views::zip(map->map.params, map->inputs))
+        here.insert_or_assign(param, element(input, out));
+      const BodyPtr copy = copy_fresh(map->map.body, here, values_, values_);
+      out.append_all(copy->stms);
+      elements = copy->results;
+    } else if (const Replicate* repeated = get_if<Replicate>(stm)) {
+      elements.push_back(repeated->value);
+    } else {
+      const If& branch = std::get<If>(stm.op);
+      const auto side = [&](const BodyPtr& body) {
+        return [&, body](Builder& inner) {
+          const std::optional<RowMakers> parted = row_makers(*body, widths_of(stm), values_);
+          inner.append_all(parted->others.stms);
+          return (*this)(*body, *parted, inner);
+        };
+      };
+      for (const Value v : out.if_else_many({values_.name(stm.pattern.front())}, branch.condition,
+                                            side(branch.then_body), side(branch.else_body)))
+        elements.emplace_back(v);
+    }
+    for (const auto& [row, made] : ranges::views::zip(stm.pattern, elements)) made_.emplace(row, made);
+  }
+
+  std::vector<Poly> widths_of(const Stm& stm) const {
+    const std::vector<Poly>& shape = values_.type(stm.pattern.front()).shape;
+    return {shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(indices_.size())};
+  }
+
+  Operand element(Value row, Builder& out) const {
+    Value array = row;
+    std::vector<DimIndex> at;
+    const auto param = std::ranges::find(reduction_.map.params, row);
+    if (param != reduction_.map.params.end()) {
+      array = reduction_.inputs[static_cast<std::size_t>(param - reduction_.map.params.begin())];
+      for (const Value index : reduction_.indices) at.push_back(DimIndex::fix(index));
+    }
+    for (const Value index : indices_) at.push_back(DimIndex::fix(index));
+    return out.let(values_.name(row), Index{array, at});
+  }
+
+  const Screma& reduction_;
+  const std::vector<Value>& indices_;
+  ValueTable& values_;
+  std::map<Value, Operand> made_;
+};
+
+// What all columns share and is not cheap, in a map of its own: the arrays of what the elements need.
+std::vector<Value> shared_by_columns(const Screma& reduction, const RowMakers& parted, Location location,
+                                     Builder& host) {
+  ValueTable& values = host.values();
+  Screma map{.widths = reduction.widths, .indices = reduction.indices, .inputs = reduction.inputs};
+  map.map.params = reduction.map.params;
+  map.map.body = make_body(parted.others.stms, {parted.shared.begin(), parted.shared.end()});
+  Stm stm{.op = std::move(map), .location = location};
+  std::vector<std::string> names;
+  for (const Value v : parted.shared) {
+    names.push_back(values.name(v));
+    stm.pattern.push_back(values.add(Type::array(values.type(v).element, reduction.widths), names.back()));
+  }
+  Substitution none;
+  const BodyPtr copy = copy_fresh(make_body({stm}, {stm.pattern.begin(), stm.pattern.end()}), none, values, values);
+  host.append_all(copy->stms);
+  return copy->stms.back().pattern;
+}
+
+// A reduction of rows that a map makes.
+std::optional<std::vector<Stm>> mapped_columns(const Stm& stm, const Screma& screma, const Screma& rows,
+                                               Replicated replicated, ValueTable& values) {
+  const std::optional<RowMakers> parted = row_makers(screma, rows, values);
+  if (!parted) return std::nullopt;
+  const ReduceOp& reduce = screma.reduces.front();
+  Builder host(values);
+  host.set_location(stm.location);
+  std::vector<Value> params = screma.map.params, inputs = screma.inputs;
+  if (!parted->cheap) {
+    params.insert(params.end(), parted->shared.begin(), parted->shared.end());
+    std::ranges::copy(shared_by_columns(screma, *parted, stm.location, host), std::back_inserter(inputs));
+  }
+  Screma map{.widths = rows.widths, .indices = fresh_indices(rows.indices, values)};
+  const std::vector<Operand> neutral = neutral_of_column(reduce, rows.widths.size(), replicated, map, values);
+  map.map.body = host.body([&](Builder& thread) {
+    Screma column{.widths = screma.widths, .indices = fresh_indices(screma.indices, values)};
+    Builder out(values);
+    out.set_location(stm.location);
+    if (parted->cheap) out.append_all(parted->others.stms);
+    std::vector<Operand> elements = ElementsOfRows(screma, map.indices, values)(*screma.map.body, *parted, out);
+    Lambda each{{}, out.finish(std::move(elements))};
+    const std::set<Value> read = free_values(*each.body, values);
+    for (const auto& [param, input] : ranges::views::zip(params, inputs)) {
+      if (!read.contains(param)) continue;
+      each.params.push_back(param);
+      column.inputs.push_back(input);
+    }
+    Substitution here;
+    for (const auto& [index, fresh] : ranges::views::zip(screma.indices, column.indices))
+      here.insert_or_assign(index, Operand(fresh));
+    column.map = copy_fresh(each, here, values, values);
+    column.reduces.push_back(on_elements(reduce, rows, map.indices, neutral, values));
+    return append_column(stm, std::move(column), replicated, thread);
+  });
+  Stm made = stm;
+  made.op = std::move(map);
+  std::vector<Stm> result = host.take();
+  for (Stm& s : result) s.certificates = stm.certificates;
+  result.push_back(std::move(made));
+  return result;
+}
+
+std::optional<std::vector<Stm>> columns(const Stm& stm, const Screma& screma, Replicated replicated,
                                         ValueTable& values) {
-  if (screma.reduces.size() != 1 || !is_identity(screma.map) || screma.map.params.size() != screma.reduced_count())
-    return std::nullopt;
+  if (screma.reduces.size() != 1 || screma.map.body->results.size() != screma.reduced_count()) return std::nullopt;
   const ReduceOp& reduce = screma.reduces.front();
   const Screma* rows = row_map(reduce, values);
   if (rows == nullptr) return std::nullopt;
+  if (!is_identity(screma.map)) return mapped_columns(stm, screma, *rows, replicated, values);
   const std::size_t outer = screma.widths.size(), dims = rows->widths.size();
   Builder host(values);
   host.set_location(stm.location);
@@ -88,32 +242,20 @@ std::optional<std::vector<Stm>> columns(const Stm& stm, const Screma& screma, co
   for (const Value input : screma.inputs)
     map.inputs.push_back(host.rearrange(input, rotation(values.type(input).rank(), outer, dims), values.name(input)));
   const std::size_t n = screma.inputs.size();
-  for (const Operand& neutral : reduce.neutral) map.inputs.push_back(neutral.value());
   for (const Value input : map.inputs)
     map.map.params.push_back(values.add(values.type(input).row(dims), values.name(input)));
+  const std::vector<Operand> neutral = neutral_of_column(reduce, dims, replicated, map, values);
   map.map.body = host.body([&](Builder& thread) {
     Screma column{.widths = screma.widths, .indices = fresh_indices(screma.indices, values)};
     column.inputs.assign(map.map.params.begin(), map.map.params.begin() + static_cast<std::ptrdiff_t>(n));
-    std::vector<Operand> neutral(map.map.params.begin() + static_cast<std::ptrdiff_t>(n), map.map.params.end());
     std::vector<Operand> elements;
     for (const Value input : column.inputs) {
       column.map.params.push_back(values.add(values.type(input).row(outer), values.name(input)));
       elements.emplace_back(column.map.params.back());
     }
     column.map.body = make_body({}, std::move(elements));
-    column.reduces.push_back(on_elements(reduce, *rows, map.indices, std::move(neutral), values));
-    std::vector<std::string> names;
-    for (const Value v : stm.pattern) names.push_back(values.name(v));
-    Stm inner{.op = column, .location = stm.location};
-    for (const Type& type : result_types(inner.op, values, nullptr))
-      inner.pattern.push_back(values.add(type, names[inner.pattern.size() % names.size()]));
-    const std::vector<Value> results = inner.pattern;
-    if (std::optional<std::vector<Stm>> apart = take_rows_apart(inner, replicated, values)) {
-      thread.append_all(*apart);
-    } else {
-      thread.append(std::move(inner));
-    }
-    return std::vector<Operand>(results.begin(), results.end());
+    column.reduces.push_back(on_elements(reduce, *rows, map.indices, neutral, values));
+    return append_column(stm, std::move(column), replicated, thread);
   });
   Stm made{.pattern = stm.pattern, .op = std::move(map), .location = stm.location, .attributes = stm.attributes};
   std::vector<Stm> back;
@@ -201,8 +343,13 @@ Replicated find_replicated(const Body& body, const ValueTable& values) {
   Replicated result;
   for_each_stm(body, [&](const Stm& stm) {
     const Replicate* replicate = get_if<Replicate>(stm);
-    if (replicate != nullptr && values.type(replicate->value).is_scalar())
+    if (replicate == nullptr) return;
+    if (values.type(replicate->value).is_scalar()) {
       result.insert_or_assign(stm.pattern.front(), replicate->value);
+    } else if (const auto row = result.find(replicate->value.value()); row != result.end()) {
+      const Operand scalar = row->second;
+      result.insert_or_assign(stm.pattern.front(), scalar);
+    }
   });
   return result;
 }

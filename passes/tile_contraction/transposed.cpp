@@ -5,7 +5,7 @@
 // The inner ones are as many as a tile is wide, so that what a block reads lies together: with all of them inside of
 // the depth steps are megabytes apart (a short reduction took four times as long, waiting for its pages). The kernel
 // behind them is that of a product of two matrices with rows along M and N, whatever the layouts were; its reduction
-// dims lie together and become one (merge.cpp). What the copies cost is the model's to weigh (machine/tiles/variant.c):
+// dims lie together and become one (merge.cpp). What the copies cost is the model's to say (machine/tiles/variant.c):
 // a transposition reads and writes an operand once, where its tiles are copied as often as there are tiles of the other
 // one.
 //

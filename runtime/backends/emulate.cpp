@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -100,8 +101,9 @@ class EmulateBackend : public Backend {
     });
   }
 
+  // Of exactly that size, so that accesses beyond are seen.
   Result<void*> zeros(std::int64_t bytes) override {
-    if (zeros_ && bytes <= zero_bytes_) return zeros_;
+    if (zeros_ && bytes == zero_bytes_) return zeros_;
     forget_zeros();
     auto data = allocate(bytes, "what blocks tell each other");
     if (!data) return data;
@@ -122,7 +124,7 @@ class EmulateBackend : public Backend {
       if (!fault || *fault || machine_.failure.code != APL_OK) forget_zeros();
       if (!fault) return std::move(fault).error();
       if (*fault) return emulate::describe(**fault, launch.kernel, loaded.text);
-      return Unit{};
+      return check_zeros(launch.kernel);
     }
     return make_error(Code::bug_internal, {}, fmt::format("the kernel text exports no kernel {}", launch.kernel));
   }
@@ -208,6 +210,18 @@ class EmulateBackend : public Backend {
     return found ? *found : host_device();
   }
 
+  // The next kernel takes them for zeros.
+  Status check_zeros(const char* kernel) {
+    if (!zeros_) return Unit{};
+    const auto* const first = static_cast<const unsigned char*>(zeros_);
+    const auto* const end = first + zero_bytes_;
+    const auto* const left = std::find_if(first, end, [](unsigned char byte) { return byte != 0; });
+    if (left == end) return Unit{};
+    forget_zeros();
+    return make_error(
+        Code::bug_internal, {},
+        fmt::format("kernel {} leaves byte {} of what blocks tell each other other than zero", kernel, left - first));
+  }
   void forget_zeros() {
     if (zeros_) machine_.memory.release(std::exchange(zeros_, nullptr));
   }

@@ -64,4 +64,6 @@ struct apl_bfloat;  // bf16
 
 #include "runtime/device/matrix.h"
 
+#include "runtime/device/fragments.h"
+
 #endif

@@ -216,6 +216,9 @@ struct apl_number<apl_element<T, Array>> {
   typedef T type;
 };
 
+// A kernel that was ended by a fault has left products that it had not waited for (matrix.h).
+inline void apl_forget_products();
+
 // Calls a kernel with arguments given as pointers to their values, as the CUDA driver does.
 template <class... Parameters>
 struct apl_caller {
@@ -235,6 +238,7 @@ struct apl_caller {
 template <class... Parameters>
 void apl_call(void (*kernel)(Parameters...), void** args) {
   typedef apl_caller<Parameters...> caller;
+  apl_forget_products();
   caller::spread(kernel, args, typename caller::template count<sizeof...(Parameters)>::type());
 }
 #define APL_EXPORT(kernel) \

@@ -37,7 +37,7 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
   // give the same bits; only the micro-kernels of packed contractions may fuse them, by an attribute of their own.
   // Nobody looks at traps or errno, and vector code must know.
   // What only launches kernels that are emulated should rather be compiled quickly.
-  const char* optimisation = options.backend == "emulate" ? "-O1" : "-O3";
+  const char* optimisation = options.backend == "emulate" ? "-O0" : "-O3";
   host.command = {options.c_compiler,  "-std=c11", optimisation, "-march=native",     "-fopenmp",
                   "-shared",           "-fPIC",    "-fwrapv",    "-ffp-contract=off", "-fno-math-errno",
                   "-fno-trapping-math"};

@@ -83,6 +83,39 @@ std::uint64_t lasting(const Bridge& bridge, const void* data) {
   return bridge.is_argument(age) ? age : 0;
 }
 
+// The one of that key, made if none is kept; for a new one the oldest may go.
+template <class Kept, class Key, class Release, class Make>
+int find_or_make(apl_context* ctx, std::vector<Kept>& all, const Key& key, const Release& release, const Make& make,
+                 Kept*& found) {
+  auto known = std::ranges::find(all, key, &Kept::key);
+  if (known == all.end()) {
+    if (all.size() == kMostOperands) {
+      release(ctx, &all.front().operand);
+      all.erase(all.begin());
+    }
+    Kept made{.key = key};
+    if (const int status = make(made); status != APL_SUCCESS) return status;
+    all.push_back(made);
+    known = all.end() - 1;
+  }
+  found = &*known;
+  return APL_SUCCESS;
+}
+
+// A library's product into sums of its own, [rows][columns], with which something is done then.
+template <class Use>
+int with_sums(Bridge& bridge, DenseProduct dense, const Use& use) {
+  apl_context* ctx = bridge.context();
+  dense.result = sum_type(dense.type);
+  dense.c_row = dense.columns;
+  int status = ctx->backend->allocate(ctx, dense.rows * dense.columns * byte_size(dense.result), "sums", &dense.c);
+  if (status != APL_SUCCESS) return status;
+  status = bridge.finish(bridge.backend().library_product(dense));
+  if (status == APL_SUCCESS) status = use(dense.c);
+  const int released = ctx->backend->release(ctx, dense.c);
+  return status != APL_SUCCESS ? status : released;
+}
+
 }  // namespace
 
 void SparseOperands::plan(std::uint64_t age, std::vector<const GivenPlan*> plans) {
@@ -121,38 +154,47 @@ SparseOperands::SparseOperands(bool on_host) : on_host_(on_host) {
   cpu_.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
-  if (on_host_) {
-    const std::uint64_t pattern = lasting(bridge, product.column);
-    PlanUse* plan = plan_for(pattern, false);
-    const int status = apl_sparse_cpu_product(&cpu_, &product, pattern, lasting(bridge, product.values),
-                                              plan ? plan->plan->plan.get() : nullptr, &done);
-    if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
-    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
-    return APL_SUCCESS;
-  }
+template <class Asked, class Run>
+int SparseOperands::run_on_host(const Bridge& bridge, const Asked& product, bool sddmm, const Run& run,
+                                std::int32_t& done) {
+  const std::uint64_t pattern = lasting(bridge, product.column);
+  PlanUse* plan = plan_for(pattern, sddmm);
+  const int status =
+      run(&cpu_, &product, pattern, lasting(bridge, product.values), plan ? plan->plan->plan.get() : nullptr, &done);
+  if (plan && status == APL_SPARSE_FINE && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
+  return status;
+}
+
+template <class Asked>
+std::optional<std::pair<std::uint64_t, PlanUse*>> SparseOperands::worth_it(const Bridge& bridge, const Asked& product,
+                                                                           bool sddmm, std::int64_t dense) {
   const auto age = bridge.age_of(product.column);
-  if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
-  PlanUse* plan = plan_for(*age, false);
+  if (!age || !bridge.is_argument(*age)) return std::nullopt;
+  PlanUse* plan = plan_for(*age, sddmm);
   // A plan that was asked for acts, whatever the size.
-  if (product.width <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, product.width)))
-    return APL_SUCCESS;
+  if (dense <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, dense))) return std::nullopt;
+  return std::pair{*age, plan};
+}
+
+int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
+  apl_context* ctx = bridge.context();
+  if (on_host_) {
+    const int status = run_on_host(bridge, product, false, apl_sparse_cpu_product, done);
+    return status == APL_SPARSE_FINE ? APL_SUCCESS : refuse(ctx, status);
+  }
+  const auto asked = worth_it(bridge, product, false, product.width);
+  if (!asked) return APL_SUCCESS;
+  const std::uint64_t age = asked->first;
+  PlanUse* const plan = asked->second;
   // Widths that are alike share a packed operand.
   const auto width = static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(product.width, 32, 512))));
-  const Key key{*age, product.type, width};
-  auto known = std::ranges::find(products_, key, &Product::key);
-  apl_context* ctx = bridge.context();
-  if (known == products_.end()) {
-    if (products_.size() == kMostOperands) {
-      apl_sparse_release(ctx, &products_.front().operand);
-      products_.erase(products_.begin());
-    }
-    Product made{.key = key};
-    if (const int status = make(bridge, product, plan, made); status != APL_SUCCESS) return status;
-    products_.push_back(made);
-    known = products_.end() - 1;
-  }
+  Product* known = nullptr;
+  if (const int status = find_or_make(
+          ctx, products_, Key{age, product.type, width}, apl_sparse_release,
+          [&](Product& made) { return make(bridge, product, plan, made); }, known);
+      status != APL_SUCCESS)
+    return status;
   const std::uint64_t values = bridge.age_of(product.values).value_or(0);
   // Only what was there before the call is the same as before.
   const bool same = values != 0 && bridge.is_argument(values) && values == known->values;
@@ -258,85 +300,57 @@ int SparseOperands::make(Bridge& bridge, const apl_sparse_product& product, cons
 }
 
 int SparseOperands::multiply(Bridge& bridge, const apl_sparse_product& product, const apl_sparse_operand& operand) {
-  apl_context* ctx = bridge.context();
   const auto type = static_cast<ScalarType>(product.type);
-  DenseProduct dense{.type = type,
-                     .result = product.is_wide ? sum_type(type) : type,
-                     .rows = product.rows,
-                     .columns = product.width,
-                     .depth = product.columns,
-                     .a = operand.value,
-                     .b = product.b,
-                     .c = product.c,
-                     .a_row = product.columns,
-                     .b_row = product.b_row,
-                     .c_row = product.c_row};
+  const DenseProduct dense{.type = type,
+                           .result = product.is_wide ? sum_type(type) : type,
+                           .rows = product.rows,
+                           .columns = product.width,
+                           .depth = product.columns,
+                           .a = operand.value,
+                           .b = product.b,
+                           .c = product.c,
+                           .a_row = product.columns,
+                           .b_row = product.b_row,
+                           .c_row = product.c_row};
   if (!product.epilogue) return bridge.finish(bridge.backend().library_product(dense));
-  dense.result = sum_type(type);
-  void* sums = nullptr;
-  int status = ctx->backend->allocate(ctx, product.rows * product.width * byte_size(dense.result), "sums", &sums);
-  if (status != APL_SUCCESS) return status;
-  dense.c = sums;
-  dense.c_row = product.width;
-  status = bridge.finish(bridge.backend().library_product(dense));
-  if (status == APL_SUCCESS)
-    status = apl_sparse_join(ctx, &operand, sums, {product.c, product.c_row}, product.width, product.epilogue);
-  const int released = ctx->backend->release(ctx, sums);
-  return status != APL_SUCCESS ? status : released;
+  return with_sums(bridge, dense, [&](void* sums) {
+    return apl_sparse_join(bridge.context(), &operand, sums, {product.c, product.c_row}, product.width,
+                           product.epilogue);
+  });
 }
 
 int SparseOperands::multiply(Bridge& bridge, const apl_sparse_sddmm_product& sddmm,
                              const apl_sparse_sddmm_operand& operand) {
-  apl_context* ctx = bridge.context();
-  const auto type = static_cast<ScalarType>(sddmm.type);
-  DenseProduct dense{.type = type,
-                     .result = sum_type(type),
-                     .rows = sddmm.rows,
-                     .columns = sddmm.columns,
-                     .depth = sddmm.depth,
-                     .a = sddmm.x,
-                     .b = sddmm.y,
-                     .a_row = sddmm.x_row,
-                     .b_row = sddmm.y_row,
-                     .c_row = sddmm.columns,
-                     .b_by_columns = true};
-  int status = ctx->backend->allocate(ctx, sddmm.rows * sddmm.columns * byte_size(dense.result), "sums", &dense.c);
-  if (status != APL_SUCCESS) return status;
-  status = bridge.finish(bridge.backend().library_product(dense));
-  if (status == APL_SUCCESS)
-    status = apl_sparse_sample(ctx, &operand, sddmm.values, dense.c, sddmm.result, sddmm.epilogue);
-  const int released = ctx->backend->release(ctx, dense.c);
-  return status != APL_SUCCESS ? status : released;
+  const DenseProduct dense{.type = static_cast<ScalarType>(sddmm.type),
+                           .rows = sddmm.rows,
+                           .columns = sddmm.columns,
+                           .depth = sddmm.depth,
+                           .a = sddmm.x,
+                           .b = sddmm.y,
+                           .a_row = sddmm.x_row,
+                           .b_row = sddmm.y_row,
+                           .b_by_columns = true};
+  return with_sums(bridge, dense, [&](void* sums) {
+    return apl_sparse_sample(bridge.context(), &operand, sddmm.values, sums, sddmm.result, sddmm.epilogue);
+  });
 }
 
 int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done) {
-  if (on_host_) {
-    const std::uint64_t pattern = lasting(bridge, sddmm.column);
-    PlanUse* plan = plan_for(pattern, true);
-    const int status = apl_sparse_cpu_sddmm(&cpu_, &sddmm, pattern, lasting(bridge, sddmm.values),
-                                            plan ? plan->plan->plan.get() : nullptr, &done);
-    if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
-    if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
-    return APL_SUCCESS;
-  }
-  const auto age = bridge.age_of(sddmm.column);
-  if (!age || !bridge.is_argument(*age)) return APL_SUCCESS;
-  PlanUse* plan = plan_for(*age, true);
-  if (sddmm.depth <= 0 || sddmm.nonzeros <= 0 || (!plan && !is_worth_it(sddmm.nonzeros, sddmm.depth)))
-    return APL_SUCCESS;
-  const Key key{*age, sddmm.type, sddmm.depth};
-  auto known = std::ranges::find(sddmms_, key, &Sddmm::key);
   apl_context* ctx = bridge.context();
-  if (known == sddmms_.end()) {
-    if (sddmms_.size() == kMostOperands) {
-      apl_sparse_release_sddmm(ctx, &sddmms_.front().operand);
-      sddmms_.erase(sddmms_.begin());
-    }
-    Sddmm made{.key = key};
-    if (const int status = make(bridge, sddmm, plan, made); status != APL_SUCCESS) return status;
-    sddmms_.push_back(made);
-    known = sddmms_.end() - 1;
+  if (on_host_) {
+    const int status = run_on_host(bridge, sddmm, true, apl_sparse_cpu_sddmm, done);
+    return status == APL_SPARSE_FINE ? APL_SUCCESS : refuse(ctx, status);
   }
+  const auto asked = worth_it(bridge, sddmm, true, sddmm.depth);
+  if (!asked) return APL_SUCCESS;
+  const std::uint64_t age = asked->first;
+  PlanUse* const plan = asked->second;
+  Sddmm* known = nullptr;
+  if (const int status = find_or_make(
+          ctx, sddmms_, Key{age, sddmm.type, sddmm.depth}, apl_sparse_release_sddmm,
+          [&](Sddmm& made) { return make(bridge, sddmm, plan, made); }, known);
+      status != APL_SUCCESS)
+    return status;
   const bool is_dense = plan && plan->plan->plan->dense;
   if (plan) *plan = {plan->plan, true, is_dense ? taken(bridge) : taken(known->operand.packed)};
   done = 1;

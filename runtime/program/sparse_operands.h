@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/program/bridge.h"
@@ -53,6 +55,13 @@ class SparseOperands {
     Key key;
     apl_sparse_sddmm_operand operand{};
   };
+  // An apl_sparse status.
+  template <class Asked, class Run>
+  int run_on_host(const Bridge& bridge, const Asked& product, bool sddmm, const Run& run, std::int32_t& done);
+  // The argument's number and the plan for it, where a kernel of the runtime is to run.
+  template <class Asked>
+  std::optional<std::pair<std::uint64_t, PlanUse*>> worth_it(const Bridge& bridge, const Asked& product, bool sddmm,
+                                                             std::int64_t dense);
   int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
   int make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made);
 

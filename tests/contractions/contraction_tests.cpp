@@ -8,9 +8,12 @@
 // What the model chooses for random contractions of rank up to 10 (defaults.h).
 //   apl_contraction_tests --spills [--every-plan] [--count=200]
 // What ptxas says of these kernels, without a GPU (spills.h).
+//   apl_contraction_tests --spills --suite=bench/tccg48.txt [--every=1] [--only=NAME]
+// The same of the contractions that are measured (suite.h).
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -22,6 +25,8 @@
 
 namespace {
 
+constexpr int kSkipped = 77;  // for CTest
+
 volatile std::sig_atomic_t interrupted = 0;
 
 }  // namespace
@@ -29,7 +34,8 @@ volatile std::sig_atomic_t interrupted = 0;
 int main(int argc, char** argv) {
   using namespace apl::contraction_tests;
   apl::CommandLine line("runs random contractions with random plans on every backend against the interpreter");
-  std::uint64_t seed = 1, count = 100, batch = 50;
+  std::uint64_t seed = 1, count = 100, batch = 50, every = 1;
+  std::string suite, only;
   int shrink_seconds = 60, most_shrunk = 3;
   bool print = false, thesis = false, huge = false, defaults = false, spills = false, every_plan = false;
   CheckOptions options;
@@ -48,6 +54,9 @@ int main(int argc, char** argv) {
   line.flag("--huge", huge, "results of more than 2^31 elements");
   line.flag("--defaults", defaults, "plans that are chosen, for random contractions of rank up to 10");
   line.flag("--spills", spills, "kernels of --defaults that spill, by nvcc");
+  line.option("--suite", suite, "--spills: file of TCCG's contractions; they and the others that are measured");
+  line.option("--only", only, "--spills --suite: contractions whose names, as tccg_20_f16, have this in them");
+  line.option("--every", every, "--spills --suite: every so manieth contraction");
   line.flag("--every-plan", every_plan, "--spills: all kernels that a program could choose, with their registers");
   line.flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
   if (const auto code = line.parse(argc, argv)) return *code;
@@ -57,6 +66,18 @@ int main(int argc, char** argv) {
   if (thesis || huge || defaults || spills) {
     thesis_options.seed = seed, thesis_options.count = count, thesis_options.batch = batch;
     thesis_options.backends = options.backends;
+    if (spills && std::system("command -v nvcc >/dev/null 2>&1") != 0) {
+      fmt::print("skipped: nvcc is not here, which asks ptxas what kernels take\n");
+      return kSkipped;
+    }
+    if (spills && !suite.empty()) {
+      auto measured = measured_suite(suite);
+      if (measured)
+        std::erase_if(*measured, [&](const Measured& one) { return one.entry.find(only) == one.entry.npos; });
+      if (measured) return run_suite_spills(*measured, every, batch, every_plan || print, stop) ? 0 : 1;
+      fmt::print("{}\n", measured.error().message);
+      return 1;
+    }
     if (spills) return run_spills(thesis_options, every_plan, stop) ? 0 : 1;
     return (huge ? run_huge : defaults ? run_defaults : run_thesis)(thesis_options, stop) ? 0 : 1;
   }

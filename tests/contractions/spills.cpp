@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -39,10 +40,11 @@ struct Family {
 };
 
 struct Subject {
-  const Spec* spec = nullptr;
+  testing::Sizes sizes;
   FunctionPtr function;
   std::shared_ptr<Variants> variants;
-  Family tiled, parts;
+  Family tiled, parts, transposed;
+  std::array<Family*, 3> families() { return {&tiled, &parts, &transposed}; }
 };
 
 struct SpillBatch {
@@ -50,22 +52,32 @@ struct SpillBatch {
   std::map<std::string, std::string> texts;  // of kernels
 };
 
-// Names of kernels by the list that generated host code has for them.
-std::map<std::string, std::vector<std::string>> kernel_lists(const std::string& host) {
+// Names of kernels by the list that generated host code has for them, and the lists of variants by the set of these:
+// tiled, in parts, with transposed operands ("": there is none).
+struct KernelLists {
+  std::map<std::string, std::vector<std::string>> kernels;
+  std::map<std::string, std::array<std::string, 3>> variants;
+};
+
+KernelLists kernel_lists(const std::string& host) {
   static const std::regex kList(R"(static const char \*const (\w+)_kernels\[\] = \{([^}]*)\};)");
   static const std::regex kName(R"re("(\w+)")re");
-  std::map<std::string, std::vector<std::string>> lists;
+  static const std::regex kVariants(
+      R"(apl_variant_set (\w+) = \{&(\w+)_set, (?:&(\w+)_set|NULL), (?:&(\w+)_set|NULL),)");
+  KernelLists lists;
   for (std::sregex_iterator at(host.begin(), host.end(), kList), end; at != end; ++at) {
     const std::string names = (*at)[2];
     for (std::sregex_iterator name(names.begin(), names.end(), kName); name != end; ++name)
-      lists[(*at)[1]].push_back((*name)[1]);
+      lists.kernels[(*at)[1]].push_back((*name)[1]);
   }
+  for (std::sregex_iterator at(host.begin(), host.end(), kVariants), end; at != end; ++at)
+    lists.variants[(*at)[1]] = {(*at)[2], (*at)[3], (*at)[4]};
   return lists;
 }
 
-Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
+Result<SpillBatch> make_batch(const std::vector<Measured>& programs) {
   std::string text;
-  for (const Spec& spec : specs) text += to_source(spec) + "\n";
+  for (const Measured& program : programs) text += program.source + "\n";
   std::optional<Diagnostic> error;
   auto module = compile({"spills.fut", text}, [&](const Diagnostic& d) {
     if (!error) error = d;
@@ -84,24 +96,26 @@ Result<SpillBatch> make_batch(const std::vector<Spec>& specs) {
   if (!program) return std::move(program).error();
   const auto lists = kernel_lists(program->host);
   lower::FileScope file(*module);
-  for (const Spec& spec : specs) {
+  for (const Measured& asked : programs) {
     const auto function = std::ranges::find_if(
-        module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == spec.entry; });
+        module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name == asked.entry; });
     if (function == module->functions.end()) return make_error(Code::bug_internal, {}, "an entry is gone");
     lower::Unit unit(**function, cuda_target(), {}, file);
     const auto plan_kernels = lower::find_plan_kernels(unit, codegen);
     const auto variants = lower::find_variants(unit, codegen, plan_kernels);
-    if (variants.size() != 1) return make_error(Code::bug_internal, {}, spec.entry + " has not one tiled contraction");
+    if (variants.size() != 1) return make_error(Code::bug_internal, {}, asked.entry + " has not one tiled contraction");
     Subject& subject = batch.subjects.emplace_back();
-    subject.spec = &spec;
+    subject.sizes = asked.sizes;
     subject.function = *function;
     subject.variants = variants.begin()->second;
-    for (const auto& [from, to] :
-         {std::pair(subject.variants->tiled, &subject.tiled), {subject.variants->parts, &subject.parts}}) {
-      if (!from) continue;
-      to->plan_kernels = from;
-      to->kernels = lists.at(from->name + "_plan");
-      to->spilled.assign(to->kernels.size(), 0);
+    const std::array of_variant{subject.variants->tiled, subject.variants->parts, subject.variants->transposed};
+    const auto& sets = lists.variants.at(subject.variants->tiled->name + "_variants");
+    for (std::size_t v = 0; v < of_variant.size(); ++v) {
+      if (!of_variant[v]) continue;
+      Family& family = *subject.families()[v];
+      family.plan_kernels = of_variant[v];
+      family.kernels = lists.kernels.at(sets[v]);
+      family.spilled.assign(family.kernels.size(), 0);
     }
   }
   return batch;
@@ -111,10 +125,7 @@ apl_contraction contraction_of(const Subject& subject, const Family& family, std
   const PlanData& data = family.plan_kernels->data;
   apl_contraction made;
   fill_in(
-      data,
-      [&](Value v) {
-        return v == data.splits() ? splits : subject.spec->sizes[0].at(subject.function->values.name(v));
-      },
+      data, [&](Value v) { return v == data.splits() ? splits : subject.sizes.at(subject.function->values.name(v)); },
       made);
   return made;
 }
@@ -133,13 +144,19 @@ struct Choice {
 // As runtime/program/bridge_plans.cpp chooses.
 Choice choose(Subject& subject, const apl_device& device) {
   Choice choice{&subject.tiled, 0, contraction_of(subject, subject.tiled, 1)};
-  const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts);
+  const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts),
+                      of_transposed = list_of(subject.transposed);
   apl_variant_choice variant;
-  const apl_variant_lists lists{&tiled, subject.parts.plan_kernels ? &parts : nullptr, nullptr, nullptr};
+  const bool may_transpose = subject.transposed.plan_kernels != nullptr;
+  apl_contraction transposed{};
+  if (may_transpose) transposed = contraction_of(subject, subject.transposed, 1);
+  const apl_variant_lists lists{&tiled, subject.parts.plan_kernels ? &parts : nullptr,
+                                may_transpose ? &transposed : nullptr, may_transpose ? &of_transposed : nullptr};
   if (apl_variant_select(&choice.contraction, &lists, 0, &device, &variant) == 0) variant.variant = APL_VARIANT_TILED;
   if (variant.variant == APL_VARIANT_UNTILED) return {};
   if (variant.variant == APL_VARIANT_SPLIT)
     choice = {&subject.parts, 0, contraction_of(subject, subject.parts, variant.splits)};
+  if (variant.variant == APL_VARIANT_TRANSPOSED) choice = {&subject.transposed, 0, transposed};
   const apl_plan_list list = list_of(*choice.family);
   const int best = apl_plan_best_of(&choice.contraction, list.plans, list.count, &device, list.banned);
   choice.plan = best < 0 ? 0 : static_cast<std::size_t>(best);
@@ -159,7 +176,7 @@ Result<std::map<std::string, Compiled>> compile_kernels(const SpillBatch& batch,
   for (const std::string& name : names) text << batch.texts.at(name) << "\n";
   text.close();
   const std::string command =
-      fmt::format("nvcc -arch=sm_90 -std=c++17 -lineinfo -Xptxas -v -cubin -o {0}/kernels.cubin {0}/kernels.cu 2>&1",
+      fmt::format("nvcc -arch=sm_90a -std=c++17 -lineinfo -Xptxas -v -cubin -o {0}/kernels.cubin {0}/kernels.cu 2>&1",
                   folder.string());
   std::string said;
   FILE* pipe = ::popen(command.c_str(), "r");
@@ -192,76 +209,106 @@ std::string describe_plan(const apl_contraction& c, const apl_plan& plan, const 
                             c.operands[1].bytes, c.dim_count);
 }
 
-}  // namespace
-
-bool run_spills(const ThesisOptions& options, bool every_plan, const std::function<bool()>& stop) {
-  const auto device = find_device("h200");
+// Of some programs.
+struct Tally {
   std::size_t kernels = 0, spilling = 0, replaced = 0, untiled = 0, failed = 0;
+};
+
+bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print, const std::function<bool()>& stop,
+             Tally& tally) {
+  const auto device = find_device("h200");
   const auto say = [&](const Choice& choice, const Compiled& made) {
     fmt::print("{}: {} registers, spills {}, {} on the stack; {}\n", choice.family->kernels[choice.plan],
                made.registers, made.spilled, made.stack,
                describe_plan(choice.contraction, choice.family->plan_kernels->plans[choice.plan], *device));
     std::fflush(stdout);
   };
-  for (std::uint64_t first = 0; first < options.count && !stop(); first += options.batch) {
-    std::vector<Spec> specs;
-    for (std::uint64_t k = first; k < std::min(first + options.batch, options.count); ++k)
-      specs.push_back(default_spec(options.seed + k, options.small));
-    auto batch = make_batch(specs);
-    if (!batch) {
-      fmt::print("FAILED: {}\n", batch.error().message);
+  auto batch = make_batch(programs);
+  if (!batch) {
+    fmt::print("FAILED: {}\n", batch.error().message);
+    return false;
+  }
+  std::map<std::string, Compiled> known;
+  // Until no plan is struck out any more.
+  for (bool again = true; again && !stop();) {
+    again = false;
+    std::set<std::string> wanted;
+    std::vector<Choice> choices;
+    for (Subject& subject : batch->subjects) {
+      choices.push_back(choose(subject, *device));
+      if (choices.back().family) wanted.insert(choices.back().family->kernels[choices.back().plan]);
+      for (Family* family : subject.families())
+        for (std::size_t k = 0; every_plan && k < family->kernels.size(); ++k) wanted.insert(family->kernels[k]);
+    }
+    std::erase_if(wanted, [&](const std::string& name) { return known.contains(name); });
+    if (wanted.empty()) {
+      for (const Choice& choice : choices) tally.untiled += choice.family == nullptr ? 1 : 0;
+      break;
+    }
+    auto made = compile_kernels(*batch, wanted);
+    if (!made) {
+      fmt::print("FAILED: {}\n", made.error().message);
       return false;
     }
-    std::map<std::string, Compiled> known;
-    // Until no plan is struck out any more.
-    for (bool again = true; again && !stop();) {
-      again = false;
-      std::set<std::string> wanted;
-      std::vector<Choice> choices;
-      for (Subject& subject : batch->subjects) {
-        choices.push_back(choose(subject, *device));
-        if (choices.back().family) wanted.insert(choices.back().family->kernels[choices.back().plan]);
-        for (Family* family : {&subject.tiled, &subject.parts})
-          for (std::size_t k = 0; every_plan && k < family->kernels.size(); ++k) wanted.insert(family->kernels[k]);
-      }
-      std::erase_if(wanted, [&](const std::string& name) { return known.contains(name); });
-      if (wanted.empty()) {
-        for (const Choice& choice : choices) untiled += choice.family == nullptr ? 1 : 0;
-        break;
-      }
-      auto made = compile_kernels(*batch, wanted);
-      if (!made) {
-        fmt::print("FAILED: {}\n", made.error().message);
-        return false;
-      }
-      known.merge(*made);
-      for (Subject& subject : batch->subjects)
-        for (Family* family : {&subject.tiled, &subject.parts})
-          for (std::size_t k = 0; k < family->kernels.size(); ++k) {
-            const auto found = known.find(family->kernels[k]);
-            if (found == known.end() || !wanted.contains(found->first)) continue;
-            ++kernels;
-            const bool spills = found->second.stack > 0;
-            spilling += spills ? 1 : 0;
-            if (spills || every_plan) say({family, k, contraction_of(subject, *family, 2)}, found->second);
-            family->spilled[k] = spills ? 1 : 0;
-            again = again || spills;
-          }
-    }
-    for (Subject& subject : batch->subjects) {
-      const Choice last = choose(subject, *device);
-      if (!last.family) continue;
-      const bool some = std::ranges::count(last.family->spilled, 1) > 0,
-                 this_one = last.family->spilled[last.plan] != 0;
-      replaced += some && !this_one ? 1 : 0;
-      failed += this_one ? 1 : 0;
-    }
+    known.merge(*made);
+    for (Subject& subject : batch->subjects)
+      for (Family* family : subject.families())
+        for (std::size_t k = 0; k < family->kernels.size(); ++k) {
+          const auto found = known.find(family->kernels[k]);
+          if (found == known.end() || !wanted.contains(found->first)) continue;
+          ++tally.kernels;
+          const bool spills = found->second.stack > 0;
+          tally.spilling += spills ? 1 : 0;
+          if (spills || print) say({family, k, contraction_of(subject, *family, 2)}, found->second);
+          family->spilled[k] = spills ? 1 : 0;
+          again = again || spills;
+        }
   }
+  for (Subject& subject : batch->subjects) {
+    const Choice last = choose(subject, *device);
+    if (!last.family) continue;
+    const bool some = std::ranges::count(last.family->spilled, 1) > 0, this_one = last.family->spilled[last.plan] != 0;
+    tally.replaced += some && !this_one ? 1 : 0;
+    tally.failed += this_one ? 1 : 0;
+  }
+  return true;
+}
+
+void say_all(const Tally& tally, std::size_t count) {
   fmt::print(
       "spills: {} kernels compiled, {} spill; {} of {} contractions have another plan for that, {} none, {} are not "
       "tiled\n",
-      kernels, spilling, replaced, options.count, failed, untiled);
-  return failed == 0;
+      tally.kernels, tally.spilling, tally.replaced, count, tally.failed, tally.untiled);
+}
+
+}  // namespace
+
+bool run_spills(const ThesisOptions& options, bool every_plan, const std::function<bool()>& stop) {
+  Tally tally;
+  for (std::uint64_t first = 0; first < options.count && !stop(); first += options.batch) {
+    std::vector<Measured> programs;
+    for (std::uint64_t k = first; k < std::min(first + options.batch, options.count); ++k) {
+      const Spec spec = default_spec(options.seed + k, options.small);
+      programs.push_back({spec.entry, to_source(spec), spec.sizes[0]});
+    }
+    if (!look_at(programs, every_plan, every_plan, stop, tally)) return false;
+  }
+  say_all(tally, options.count);
+  return tally.failed == 0;
+}
+
+bool run_suite_spills(const std::vector<Measured>& suite, std::size_t every, std::size_t batch, bool print,
+                      const std::function<bool()>& stop) {
+  Tally tally;
+  std::vector<Measured> chosen;
+  for (std::size_t k = 0; k < suite.size(); k += std::max<std::size_t>(every, 1)) chosen.push_back(suite[k]);
+  for (std::size_t first = 0; first < chosen.size() && !stop(); first += batch) {
+    const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
+    const std::size_t count = std::min(batch, chosen.size() - first);
+    if (!look_at({begin, begin + static_cast<std::ptrdiff_t>(count)}, false, print, stop, tally)) return false;
+  }
+  say_all(tally, chosen.size());
+  return tally.spilling == 0;
 }
 
 }  // namespace apl::contraction_tests

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "tests/contractions/suite.h"
 #include "tests/contractions/thesis.h"
 
 namespace apl::contraction_tests {
@@ -12,5 +13,9 @@ namespace apl::contraction_tests {
 // is replaced by the next plan, as in a running program. With `every_plan` all kernels are compiled that a program
 // could choose, and each is printed beside the registers that the model predicts.
 bool run_spills(const ThesisOptions& options, bool every_plan, const std::function<bool()>& stop);
+
+// The same of the contractions that are measured, or every so manieth of them; true if no chosen kernel spills at all.
+bool run_suite_spills(const std::vector<Measured>& suite, std::size_t every, std::size_t batch, bool print,
+                      const std::function<bool()>& stop);
 
 }  // namespace apl::contraction_tests

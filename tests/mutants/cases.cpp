@@ -80,7 +80,7 @@ std::vector<Case> cases() {
                   {{"m", 5}, {"n", 36}, {"q", 4}},
                   {{"m", 9}, {"n", 35}, {"q", 4}},
                   {{"m", 25}, {"n", 4}, {"q", 0}}}});
-  // Sides of two dims each, and a batch.
+  // M and N of two dims each, and a batch.
   all.push_back({"flat",
                  "entry flat [a][b][c][d][e][q] (A: [e][c][q][a]f32) (B: [e][b][q][d]f32) : [e][a][b][c][d]f32 =\n"
                  "  tabulate e (\\h -> tabulate a (\\i -> tabulate_3d b c d (\\j k l -> "
@@ -121,6 +121,38 @@ std::vector<Case> cases() {
                   {{"n", 200}, {"m", 8}, {"b", 8}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  // Both by rows, and neither as a whole at addresses that vectors need.
+  all.push_back({"unit_rows",
+                 "entry unit_rows [n][m][b] (A: [m][n]f16) (B: [m][b]f16) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> "
+                 "f32.sum (tabulate m (\\k -> f32.f16 A[k, i] * f32.f16 B[k, j]))))\n",
+                 {{"T_n", 8}, {"R_n", 8}, {"T_b", 16}, {"R_b", 4}, {"T_m", 16}, {"stages", 3}, {"tiles_per_block", 2}},
+                 {{{"n", 141}, {"m", 70}, {"b", 67}},
+                  {{"n", 64}, {"m", 48}, {"b", 64}},
+                  {{"n", 200}, {"m", 8}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  // Two dims of the depth, of which a step has two of the outer one.
+  all.push_back({"unit_nest",
+                 "entry unit_nest [n][m][p][b] (A: [n][p][m]f16) (B: [m][p][b]f16) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> f32.sum (flatten (tabulate_2d p m (\\h k -> "
+                 "f32.f16 A[i, h, k] * f32.f16 B[k, h, j])))))\n",
+                 {{"T_n", 8},
+                  {"R_n", 8},
+                  {"T_b", 16},
+                  {"R_b", 4},
+                  {"T_p", 2},
+                  {"T_m", 16},
+                  {"stages", 4},
+                  {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 35}, {"p", 3}, {"b", 67}},
+                  {{"n", 140}, {"m", 40}, {"p", 3}, {"b", 64}},
+                  {{"n", 64}, {"m", 48}, {"p", 2}, {"b", 64}},
+                  {{"n", 200}, {"m", 16}, {"p", 4}, {"b", 8}},
+                  {{"n", 200}, {"m", 19}, {"p", 2}, {"b", 5}},
+                  {{"n", 200}, {"m", 8}, {"p", 1}, {"b", 8}},
+                  {{"n", 5}, {"m", 3}, {"p", 5}, {"b", 5}},
+                  {{"n", 200}, {"m", 3}, {"p", 0}, {"b", 3}}}});
   // The same of bytes, of which one operand is turned while it is copied; and products of f32 by tf32.
   all.push_back({"unit_bytes",
                  "entry unit_bytes [n][m][b] (A: [n][m]i8) (B: [m][b]u8) : [n][b]i32 =\n"
@@ -144,16 +176,23 @@ std::vector<Case> cases() {
                   {{"n", 70}, {"m", 70}, {"b", 68}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
-  // Two dims of the reduction, neither a multiple of its tiles.
+  // Two dims of the reduction, neither a multiple of its tiles: copies run ahead from one turn of the outer one into
+  // the next, and into the next tile.
   all.push_back(
       {"deep",
        "entry deep [m][n][p][q] (A: [p][m][q]f64) (B: [p][q][n]f64) : [m][n]f64 =\n"
        "  tabulate m (\\i -> tabulate n (\\j -> f64.sum (flatten (tabulate_2d p q (\\h k -> A[h, i, k] * "
        "B[h, k, j])))))\n",
-       {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 2}, {"tiles_per_block", 1}},
-       {{{"m", 17}, {"n", 18}, {"p", 3}, {"q", 7}},
-        {{"m", 5}, {"n", 15}, {"p", 5}, {"q", 4}},
-        {{"m", 5}, {"n", 4}, {"p", 0}, {"q", 4}}}});
+       {{"T_m", 4}, {"R_m", 4}, {"T_n", 8}, {"R_n", 2}, {"T_p", 2}, {"T_q", 3}, {"stages", 3}, {"tiles_per_block", 2}},
+       {{{"m", 53}, {"n", 18}, {"p", 3}, {"q", 7}},
+        {{"m", 37}, {"n", 15}, {"p", 5}, {"q", 4}},
+        {{"m", 33}, {"n", 18}, {"p", 4}, {"q", 6}},
+        {{"m", 53}, {"n", 15}, {"p", 3}, {"q", 2}},
+        {{"m", 33}, {"n", 15}, {"p", 2}, {"q", 3}},
+        {{"m", 33}, {"n", 18}, {"p", 1}, {"q", 5}},
+        {{"m", 33}, {"n", 15}, {"p", 1}, {"q", 5}},
+        {{"m", 33}, {"n", 18}, {"p", 3}, {"q", 2}},
+        {{"m", 33}, {"n", 4}, {"p", 0}, {"q", 4}}}});
   // Elements too small for asynchronous copies, and rows of one register.
   all.push_back({"bytes",
                  "entry bytes [m][n][q] (A: [q][m]i8) (B: [n][q]i8) : [m][n]i8 =\n"
@@ -244,18 +283,34 @@ const std::vector<Equivalent>& equivalents() {
          "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
         {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
         {"short long staged unstaged filled after flat deep bytes unit_floats", "guard `next < last` 1",
-         "rows beyond the last tile are as rows outside of it, and no turn uses them"},
-        {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
-        {"", "guard `tile_q == 0` 1", "later steps fill the next turn's tables with what is there, between barriers"},
+         "rows beyond the last tile are as rows outside of it, and no tile of the loop uses them"},
+        {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next tile's tables with what is there"},
+        {"", "guard `tile_q == 0` 1", "later steps fill the next tile's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
+        {"deep", "guard `ahead < steps`",
+         "behind the last step comes the first one again, into a stage that nobody reads"},
+        {"unit_nest", "guard `over` 1", "it is asked for where it is 0 alone, and that is behind the last step alone"},
+        {"unit_nest", "guard `tile_p == apl_ceil_div(p, T_p)` 1",
+         "then a step has all of its parts, and what is beyond the end holds zeros"},
+        {"deep unit_nest", "guard `step == 0` 1",
+         "later steps fill the next tile's tables with what is there, between barriers"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
-        {"units unit_bytes", "guard `ahead < steps` 1", "copies ask for rows and steps themselves: beyond are zeros"},
-        {"units unit_bytes", "guard `ahead == 0` 1", "likewise"},
-        {"units unit_bytes", "guard `ahead == 0` 2", "likewise"},
-        {"units unit_bytes", "guard `next < last` 1", "likewise, in the next tile's table"},
-        {"units unit_bytes", "guard `tile_m == 0` 1", "later steps fill the next turn's tables with what is there"},
-        {"units unit_bytes", "guard `over` 3", "what is written to the table then is what is there"},
-        {"units unit_bytes", "guard `apl_aligned<8>(xs)` 1",
+        {"units unit_rows unit_nest unit_bytes", "guard `ahead < steps` 1",
+         "copies ask for the end of the depth, so they write zeros into a stage whose step does not come"},
+        {"units unit_rows unit_nest unit_bytes", "guard `ahead == 0` 1",
+         "until the first tile's steps begin its tables stay, so that a thread finds the same places again"},
+        {"units unit_rows unit_nest unit_bytes", "guard `ahead == 0` 2",
+         "a tile's table stays from its filling to its last step, so that a thread finds the same places again"},
+        {"units unit_rows unit_nest unit_bytes", "guard `next < last` 1",
+         "the half of the table that nothing reads until a next tile fills it gets the rows of a tile that is "
+         "another's"},
+        {"units unit_rows unit_bytes", "guard `tile_m == 0` 1",
+         "the next tile's table is filled with the same rows again, behind one barrier and before another"},
+        {"units unit_nest unit_bytes", "guard `over` 3",
+         "the half of the table is asked for by copies of M's operand by rows, which this has not, and at a tile's "
+         "first "
+         "step, which is over (unit_rows has such copies)"},
+        {"units unit_rows unit_nest unit_bytes", "guard `apl_aligned<8>(xs)` 1",
          "what a backend allocates is aligned; only a caller's memory may not be"},
         {"bytes", "cp_async_wait", "likewise"},
     };
@@ -266,10 +321,13 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"held", "guard `step <= place` " + std::to_string(k),
                      "of a reduction the last thread's value alone is wanted, which every step reaches"});
     all.push_back({"held", "guard `step <= place` 5", "what is read instead is dropped"});
-    const char* const one_block = "a block that is alone may be told what it has itself";
-    for (const char* guard : {"guard `blocks > 1` 1", "guard `blocks > 1` 2", "guard `blocks > 1` 3"})
-      all.push_back({"added folded swept tiled filtered", guard, one_block});
-    all.push_back({"swept tiled filtered", "guard `blocks > 1` 5", one_block});
+    all.push_back({"added folded", "guard `blocks > 1` 1",
+                   "a block that is alone has one row, which all of its threads may share as well as some"});
+    all.push_back({"added folded", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
+    all.push_back({"added folded", "guard `blocks > 1` 3", "one block's part is number 0"});
+    all.push_back({"swept tiled filtered", "guard `blocks > 1` 1", "its teams are blocks anyway"});
+    all.push_back(
+        {"swept tiled filtered", "guard `blocks > 1` 3", "one block's share is cut off where the elements end"});
     for (const char* array : {"as", "bs", "scanned", "A", "B"})
       all.push_back({"added folded swept tiled filtered along", fmt::format("guard `apl_aligned<16>({})`", array),
                      "what a backend allocates is aligned; only a caller's memory may not be"});

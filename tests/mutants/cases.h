@@ -20,9 +20,10 @@ struct Case {
 std::vector<Case> cases();
 
 // A mutant that no input tells from its kernel, and why. `entries` are the cases, with blanks between; none stand for
-// all. Without a number at its end, `what` stands for all of that text.
+// all. Without a number at its end, `what` stands for all of that text. `sometimes`: few orders of blocks tell it.
 struct Equivalent {
   std::string entries, what, why;
+  bool sometimes = false;
 };
 const std::vector<Equivalent>& equivalents();
 

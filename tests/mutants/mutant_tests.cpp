@@ -1,6 +1,7 @@
 // Breaks generated kernels, one barrier or guard at a time, and sees that emulation notices: a race, an undefined read,
 // an access out of bounds or a wrong result, for some sizes and some order of threads. Mutants that compute the same
-// are listed with the reason (cases.cpp); one that is listed and noticed all the same is an error, too.
+// are listed with the reason (cases.cpp); one that is listed and noticed all the same is an error, too. Those run in
+// one order of threads: what only a rare order would tell is no reason to strike one from the list.
 //   apl_mutant_tests [--case=NAME] [--orders=3] [--print]
 #include <fmt/format.h>
 
@@ -75,13 +76,16 @@ Result<Built> build(const std::vector<Case>& cases) {
   return Built{*std::move(module), *std::move(program), std::move(found), std::move(fast)};
 }
 
-// Why the results differ from what they should be, or nothing.
-std::optional<std::string> noticed(Built& built, const Case& c, const std::vector<Call>& calls, int orders) {
+// Why the results differ from what they should be, or nothing. The call that told comes first the next time: it tells
+// most mutants of its kernel.
+std::optional<std::string> noticed(Built& built, const Case& c, std::vector<Call>& calls, int orders) {
   for (int order = 0; order < orders; ++order)
-    for (const Call& call : calls) {
-      const auto got = built.program.call(c.entry, call.inputs);
-      if (!got) return fmt::format("{} ({})", code_text(got.error().code), call.sizes);
-      if (!testing::same_results(*got, call.expected)) return fmt::format("wrong result ({})", call.sizes);
+    for (auto call = calls.begin(); call != calls.end(); ++call) {
+      const auto got = built.program.call(c.entry, call->inputs);
+      if (got && testing::same_results(*got, call->expected)) continue;
+      std::string why = fmt::format("{} ({})", got ? "wrong result" : code_text(got.error().code), call->sizes);
+      std::rotate(calls.begin(), call, call + 1);
+      return why;
     }
   return std::nullopt;
 }
@@ -145,14 +149,16 @@ int main(int argc, char** argv) {
     }
     for (const Mutant& mutant : built->mutants[c.entry]) {
       mutants::Mutator::choose(mutant.number);
-      const auto wrong = noticed(*built, c, calls, orders);
       const mutants::Equivalent* known = listed(c, mutant);
+      const auto wrong = noticed(*built, c, calls, known ? 1 : orders);
       ++all;
       equivalent += wrong ? 0 : 1;
       if (print) fmt::print("{}: {}: {}\n", c.entry, mutant.what, wrong ? *wrong : known ? known->why : "NOT NOTICED");
-      if (wrong && known) fmt::print("FAILED {}: {}: listed as equivalent, but: {}\n", c.entry, mutant.what, *wrong);
+      const bool sometimes = known && known->sometimes;
+      if (wrong && known && !sometimes)
+        fmt::print("FAILED {}: {}: listed as equivalent, but: {}\n", c.entry, mutant.what, *wrong);
       if (!wrong && !known) fmt::print("FAILED {}: {}: not noticed\n", c.entry, mutant.what);
-      failed += wrong.has_value() == (known != nullptr) ? 1 : 0;
+      failed += wrong.has_value() == (known != nullptr) && !sometimes ? 1 : 0;
     }
   }
   for (std::size_t k = 0; k < used.size() && only.empty(); ++k)

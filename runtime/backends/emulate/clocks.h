@@ -1,7 +1,7 @@
 // What came before, of the accesses of other blocks: happens-before clocks for blocks that run at the same time.
 //
 // A fence of a thread orders what it did and knew before it; an atomic access carries that from one thread to another
-// when a fence stands before the store and behind the load. Barriers hand on what one thread knows to its block or
+// when a fence stands before the store and behind the load. Barriers make what one thread knows known to its block or
 // warp.
 #pragma once
 

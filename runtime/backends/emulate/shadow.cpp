@@ -88,7 +88,7 @@ std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& mom
     return (writes || other_writes) && !steps && moment.races_with(other);
   };
   Stamp* const readers[] = {&granule.first_reader, &granule.reader, &granule.other_reader, &granule.far_reader};
-  const auto more = others_.find(at);
+  const auto more = others_.empty() ? others_.end() : others_.find(at);
   if (unordered(granule.writer, true)) return Conflict{FaultKind::race, granule.writer, true};
   for (const Stamp* reader : readers)
     if (unordered(*reader, false)) return Conflict{FaultKind::race, *reader, false};
@@ -126,7 +126,8 @@ std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& mom
 }
 
 std::optional<Conflict> Shadow::access(const Moment& moment, std::int64_t offset, int size, Use use) {
-  refine(std::countr_zero(static_cast<unsigned>(size)));
+  const int shift = std::countr_zero(static_cast<unsigned>(size));
+  if (granules_.empty() || shift < shift_) refine(shift);
   const auto first = static_cast<std::size_t>(offset >> shift_);
   const auto last = static_cast<std::size_t>((offset + size - 1) >> shift_);
   for (std::size_t i = first; i <= last; ++i)

@@ -45,10 +45,18 @@ namespace context = boost::context::detail;
 
 // A kernel's private arrays live here. Only pages that are touched cost memory.
 constexpr std::size_t kStackBytes = 256 * 1024;
+// Stacks begin at different places of their pages: else the frames of all threads would want the same few sets of a
+// cache.
+constexpr std::size_t kColours = 16, kColourBytes = 192;
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 class Stack {
  public:
-  Stack() {
+  explicit Stack(std::size_t number) : unused_(number % kColours * kColourBytes) {
     void* pages =
         mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) return;
@@ -63,18 +71,20 @@ class Stack {
   Stack& operator=(const Stack&) = delete;
 
   bool is_there() const { return pages_ != nullptr; }
-  void* top() const { return static_cast<char*>(pages_) + kStackBytes; }
+  void* top() const { return static_cast<char*>(pages_) + kStackBytes - unused_; }
+  std::size_t bytes() const { return kStackBytes - unused_; }
   StackRange range() const { return {static_cast<char*>(pages_) + page_bytes(), kStackBytes - page_bytes()}; }
 
  private:
-  static std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
-
   void* pages_ = nullptr;
+  std::size_t unused_;  // at the top
 };
 
 }  // namespace
 
 struct Team::Fiber {
+  explicit Fiber(std::size_t number) : stack(number) {}
+
   Stack stack;
   context::fcontext_t resume = nullptr;
   State state = State::ended;
@@ -106,14 +116,14 @@ bool Team::start(int threads, std::function<void()> body) {
   body_ = std::move(body);
   size_ = threads;
   while (fibers_.size() < static_cast<std::size_t>(threads)) {
-    auto fiber = std::make_unique<Fiber>();
+    auto fiber = std::make_unique<Fiber>(fibers_.size());
     if (!fiber->stack.is_there()) return false;
     fibers_.push_back(std::move(fiber));
   }
   for (int i = 0; i < threads; ++i) {
     Fiber& fiber = *fibers_[static_cast<std::size_t>(i)];
     if (fiber.state == State::waiting) forget_frames(fiber.stack.range());
-    fiber.resume = context::make_fcontext(fiber.stack.top(), kStackBytes, &Switch::main);
+    fiber.resume = context::make_fcontext(fiber.stack.top(), fiber.stack.bytes(), &Switch::main);
     fiber.state = State::waiting;
   }
   return true;

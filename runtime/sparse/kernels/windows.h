@@ -17,7 +17,7 @@ struct apl_sparse_windows {
 };
 
 // Adds the steps `from`, `from` + `stride` .. of `steps` to the sums of `parts` parts, `flight` steps at a time.
-template <int parts, int elements, int flight, class T>
+template <int parts, int elements, int flight, int unroll, class T>
 APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl_in<int32_t>& columns, int32_t first,
                                  const apl_in<T>& values, int32_t unit, int from, int stride, int steps,
                                  const apl_in<T>& b, int32_t b_row) {
@@ -31,7 +31,7 @@ APL_DEVICE void apl_sparse_steps(float (*sums)[(elements + 1) / 2][4], const apl
     const int step = from + u < steps ? from + u : steps - 1;
     apl_load<4>(own_columns, step * 16, column[u]);
   }
-  APL_UNROLL_BY(parts == 4 ? 1 : 2)
+  APL_UNROLL_BY(unroll)
   for (int s = from; s < steps; s += stride) {
     uint32_t x[flight][4][words], value[flight][parts][2];
     APL_UNROLL
@@ -78,7 +78,7 @@ template <int parts, int elements, int flight, int split, int slices, int warps,
 APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, const apl_sparse_windows<T>& a,
                                         const apl_in<T>& b, int32_t b_row, const apl_out<Result>& c, int32_t c_row,
                                         int32_t width, const Epilogue& epilogue) {
-  constexpr int words = (elements + 1) / 2, threads = warps * 32;
+  constexpr int words = (elements + 1) / 2, threads = warps * 32, unroll = parts == 4 ? 1 : 2;
   const int warp = apl_warp(), lane = apl_lane(), g = lane / 4, t = lane % 4;
   const int share = warp % split, slice = int(slice_group) * slices + warp / split % slices;
   const int index = int(block) * (warps / split / slices) + warp / split / slices;
@@ -102,16 +102,16 @@ APL_DEVICE void apl_sparse_spmm_windows(unsigned block, unsigned slice_group, co
     apl_load<4>(a.window, int64_t(index) * 4, window);
     const apl_in<T> columns_of_b{b.data + j};
     if (window[2] != 0)
-      apl_sparse_steps<parts, elements, flight>(sums, a.column, window[1], a.value, window[3], share * flight,
-                                                split * flight, window[2], columns_of_b, b_row);
+      apl_sparse_steps<parts, elements, flight, unroll>(sums, a.column, window[1], a.value, window[3], share * flight,
+                                                        split * flight, window[2], columns_of_b, b_row);
     APL_UNROLL
     for (int h = 0; h < parts; ++h) {
       int32_t part[2];
       apl_load<2>(a.part, (int64_t(window[0]) * parts + h) * 2, part);
       const int32_t unit = window[3] + window[2] * (parts - 1) + (part[0] - window[1]);
       if (part[1] != 0)
-        apl_sparse_steps<1, elements, flight>(sums + h, a.column, part[0], a.value, unit, share * flight,
-                                              split * flight, part[1], columns_of_b, b_row);
+        apl_sparse_steps<1, elements, flight, unroll>(sums + h, a.column, part[0], a.value, unit, share * flight,
+                                                      split * flight, part[1], columns_of_b, b_row);
     }
   }
   if constexpr (split > 1) {

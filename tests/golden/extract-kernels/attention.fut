@@ -18,7 +18,7 @@ stage kernel of "attention.fut"
 
 entry main (Q : "[h][n][d]f32", K : "[h][m][d]f32", V : "[h][m][e]f32") : {"[h][n][e]f32"}
 fun main [h, n, m, d, e] (Q : [h][n][d]f32, K : [h][m][d]f32, V : [h][m][e]f32) : {[h][n][e]f32} = {
-  let {from : i64} = get_size("main.attention.from", threshold, 1024)
+  let {from : i64} = get_size("main.attention.from", threshold, 256)
   let {T_k : i64} = get_size("main.attention.short.T_k", tile_size, 8)
   let {T_q : i64} = get_size("main.attention.short.T_q", tile_size, 32)
   let {R_q : i64} = get_size("main.attention.short.R_q", reg_tile_size, 4)

@@ -165,6 +165,20 @@ TEST_CASE("device_matrix: a tile that is written while a product reads it is a r
   CHECK(runs(product_kernel("apl_half", 16, true, true, false, "apl_matrix_wait<0>(); apl_barrier(); " + write), c));
 }
 
+TEST_CASE("device_matrix: a kernel that was ended leaves no product to the next one") {
+  // A product is under way when a fault ends it: the array is too small for `between`.
+  Device device{apl::make_emulate_backend({}),
+                product_kernel("apl_half", 16, true, true, false, "C(128 * 64 + apl_thread()) = 1;")};
+  const auto launch = [&](void* C) { return device.launch("product", 1, 256, 128 * 64 * 2 + 64 * 64 * 2, C); };
+  constexpr std::size_t kCount = 128 * 64, kMore = kCount + 256;
+  void* enough = device.scratch<float>(kMore, "C");
+  take(launch(enough));
+  const auto expected = device.read<float>(enough, kMore);
+  CHECK_FALSE(launch(device.scratch<float>(kCount, "C")));
+  take(launch(enough));
+  CHECK(device.read<float>(enough, kMore) == expected);
+}
+
 namespace {
 
 // A warp multiplies 32 x depth by depth x 32, eight steps at a time, by so many products of tf32 each.

@@ -194,7 +194,7 @@ Subject mm1() {
 }
 
 // The mainloop. With one element a dim, an index too many is out of bounds whichever dim it is in.
-// Rows of four are stored as vectors. A block makes three turns if there are so many, and the copies of one run
+// Rows of four are stored as vectors. A block computes three tiles if there are so many, and the copies of one run
 // into the next.
 Subject sd2_3() {
   return Subject("sd2_3", "sd2_3",

@@ -155,7 +155,7 @@ TEST_CASE("generate: shared arrays lie apart, aligned, within the block's bytes"
   }
 }
 
-TEST_CASE("generate: a tiled kernel has a barrier a tile, and one behind each turn's tables") {
+TEST_CASE("generate: a tiled kernel has a barrier a tile, and one behind each tile's tables") {
   for (const std::string name : {"mm0", "mm1", "mm2", "mm3", "sd2_3"}) {
     const apl::ProgramText text = text_of(example(name), apl::cuda_target());
     for (const apl::KernelInfo& info : text.kernel_infos) {

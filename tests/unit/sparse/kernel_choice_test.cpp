@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "runtime/backends/cuda.h"
+#include "runtime/backends/toolchain.h"
+#include "runtime/embed.h"
+#include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/device_operand.h"
 #include "tests/unit/skip.h"
 #include "tests/unit/sparse/matrices.h"
@@ -58,22 +61,24 @@ struct Notes {
   const apl_device* device = &h200();
   static Notes& of(apl_context* ctx) { return *static_cast<Notes*>(ctx->state); }
 
-  std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20) {
+  std::string spmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t width, std::uintptr_t address = 1 << 20,
+                   const apl_sparse_options* options = nullptr) {
     const apl_sparse_csr csr = apl::csr_view(m);
     apl_sparse_packed* packed = nullptr;
-    REQUIRE(apl_sparse_packed_make(&csr, nullptr, device, type, width, nullptr, &packed) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_packed_make(&csr, nullptr, device, type, width, options, &packed) == APL_SPARSE_FINE);
     apl_sparse_operand a{};
     REQUIRE(apl_sparse_upload(&context, packed, type, &a) == APL_SUCCESS);
     apl_sparse_packed_free(packed);
     auto* data = reinterpret_cast<void*>(address);
-    REQUIRE(apl_sparse_spmm(&context, &a, {data, width}, {data, width}, width, nullptr, nullptr) == APL_SUCCESS);
+    REQUIRE(apl_sparse_spmm(&context, &a, {data, width}, {data, width}, width, options, nullptr) == APL_SUCCESS);
     REQUIRE(apl_sparse_release(&context, &a) == APL_SUCCESS);
     return launches.back();
   }
-  std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth) {
+  std::string sddmm(const apl::sparse::Csr& m, std::int32_t type, std::int64_t depth,
+                    const apl_sparse_options* options = nullptr) {
     const apl_sparse_csr csr = apl::csr_view(m);
     apl_sparse_sddmm_packed* samples = nullptr;
-    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, device, type, depth, nullptr, &samples) == APL_SPARSE_FINE);
+    REQUIRE(apl_sparse_sddmm_packed_make(&csr, nullptr, device, type, depth, options, &samples) == APL_SPARSE_FINE);
     apl_sparse_sddmm_operand a{};
     REQUIRE(apl_sparse_upload_sddmm(&context, samples, type, &a) == APL_SUCCESS);
     apl_sparse_sddmm_packed_free(samples);
@@ -131,6 +136,38 @@ void launch_all(Notes& notes) {
   notes.sddmm(shared, APL_F16, 256);
   notes.spmm(even(1500, 300, 60, 1), APL_F16, 128);
   notes.spmm(even(1500, 300, 60, 1), APL_F64, 128);
+}
+
+// Every set of numbers that the model chooses among, with accesses of 16 bytes, which take the most registers.
+void launch_shapes(Notes& notes, std::int32_t type) {
+  const auto spmm = [&](const apl::sparse::Csr& m, std::int64_t width, const apl_sparse_options& options) {
+    notes.spmm(m, type, width, 1 << 20, &options);
+  };
+  const apl::sparse::Csr apart = even(300, 300, 6, 1);
+  for (const int piece : {-1, 4})
+    for (const int lanes : {4, 8, 16})
+      for (const int ahead : {-1, 1})
+        if (ahead < 0 || lanes == 16)
+          spmm(apart, 128, {.window = -1, .piece = piece, .lanes = lanes, .ahead = ahead, .staged = -1});
+  spmm(even(300, 60, 6, 1), 128, {.window = -1, .piece = -1, .staged = 1});
+  // Windows alone, and beside a row that is in none of them.
+  const apl::sparse::Csr shared = even(256, 512, 48, 16);
+  apl::sparse::Csr mixed = shared;
+  for (std::int32_t j = 0; j < 100; ++j) mixed.column.push_back(j);
+  mixed.row_start.push_back(mixed.nonzeros());
+  ++mixed.rows;
+  for (const apl::sparse::Csr* m : std::vector<const apl::sparse::Csr*>{&shared, &mixed})
+    for (int window = 8; window <= apl_sparse_highest_window(notes.device, type); window *= 2)
+      for (const int split : {1, 2, 4, 8}) {
+        spmm(*m, 128, {.window = window, .apart = 64, .split = split});
+        if (apl_sparse_is_half(type) != 0) spmm(*m, 32, {.window = window, .apart = 64, .split = split});
+        if (window == 32 && split <= 2) spmm(shared, 128, {.window = 32, .split = split, .resident = 4});
+      }
+  for (const std::int64_t depth : {32, 64, 96, 128, 256})
+    for (const int window : {-1, 8}) {
+      const apl_sparse_options options{.window = window};
+      notes.sddmm(shared, type, depth, &options);
+    }
 }
 
 }  // namespace
@@ -239,6 +276,23 @@ TEST_CASE("sparse kernels: NVRTC compiles every type at every width, without a d
     return tests::skip(cubin.error().message);
   }
   CHECK_MESSAGE(cubin, cubin.error().message);
+}
+
+TEST_CASE("sparse kernels: none spills registers, whatever the model chooses" * doctest::test_suite("nvcc")) {
+  Notes notes;
+  for (const std::int32_t type : {APL_F16, APL_F32, APL_F64}) launch_shapes(notes, type);
+  CHECK(notes.texts.size() > 80);
+  const std::string text = one_text(notes.texts);
+  if (auto found = apl::run_tool({"nvcc", "--version"}); !found) return tests::skip(found.error().message);
+  auto folder = apl::TemporaryFolder::make("/tmp");
+  REQUIRE(folder);
+  const std::string file = folder->path() + "/shapes.cu";
+  std::ofstream(file) << text;
+  std::ofstream(folder->path() + "/device.h") << apl::device_header_text();
+  const auto compiled =
+      apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Xptxas", "--warn-on-spills,--warning-as-error", "-cubin",
+                     "-I" + folder->path(), "-o", folder->path() + "/shapes.cubin", file});
+  CHECK_MESSAGE(compiled, compiled.error().message);
 }
 
 TEST_CASE("sparse kernels: clang's parser takes every type at every width as HIP, for waves of 64" *

@@ -46,7 +46,7 @@ std::string random_plan(const Csr& m, std::uint64_t seed) {
   return text + "end\n";
 }
 
-TEST_CASE("both sides compute the same key") {
+TEST_CASE("compiler and runtime compute the same key") {
   for (const std::string& kind : kinds()) {
     const Csr m = random_matrix(kind, 70, 1);
     const apl_sparse_csr csr = apl::csr_view(m);
