@@ -72,7 +72,8 @@ bool can_be_multiple(const Poly& position, std::int64_t width, const SegOp& op) 
 
 MapVectors::MapVectors(Kernel& kernel, const SegOp& op) : KernelPart(kernel), op_(op) {
   const ValueTable& table = unit_.function.values;
-  if (op.space.empty() || op.space.back().bound.is_one() || apl::can_fail(*op.body, table)) return;
+  if (op.space.empty() || stm_.pattern.empty() || op.space.back().bound.is_one()) return;
+  if (apl::can_fail(*op.body, table)) return;
   Poly total = 1;
   for (const SegDim& dim : op.space) total *= dim.bound;
   if (const std::optional<std::int64_t> known = total.constant(); known && *known <= kShort) return;
