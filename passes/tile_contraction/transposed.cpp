@@ -101,17 +101,24 @@ Contraction transpose_operands(const Contraction& contraction, const std::vector
     const std::vector<int> axes = transposed_axes(contraction, operand, read_along_depth(schedule));
     std::vector<Poly> before, after;
     for (int axis : operand.axes) before.push_back(contraction.dims[static_cast<std::size_t>(axis)].size);
+    const Type type = values.type(operand.base);
     Value base = operand.base;
-    if (values.type(base).shape != before) base = host.let(values.name(base), Reshape{base, before});
+    // A part of an array is read by positions.
+    const bool is_part = operand.offset != Poly(0) || product(type.shape) != product(before);
+    if (is_part && type.rank() != 1) base = host.let(values.name(base), Reshape{base, {product(type.shape)}});
+    if (!is_part && type.shape != before) base = host.let(values.name(base), Reshape{base, before});
     SegOp copy{.level = SegLevel::thread, .space = {}, .body = {}, .results = {{KernelResult::Kind::returns, {}}}};
     std::vector<Poly> at(axes.size());
+    Poly position = operand.offset;
     for (int axis : axes) {
       const ContractionDim& dim = contraction.dims[static_cast<std::size_t>(axis)];
       const Value index = values.add(Type::scalar(ScalarType::i64), dim.name);
       copy.space.push_back({index, dim.size});
       at[static_cast<std::size_t>(std::ranges::find(operand.axes, axis) - operand.axes.begin())] = Poly(index);
+      position += operand.strides[static_cast<std::size_t>(axis)] * Poly(index);
       after.push_back(dim.size);
     }
+    if (is_part) at = {position};
     copy.body = host.body(
         [&](Builder& point) { return std::vector<Operand>{point.index(base, at, values.name(operand.element))}; });
     operand.base = host.let(values.name(operand.base) + "_t", std::move(copy));

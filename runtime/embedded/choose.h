@@ -7,6 +7,9 @@
 
 #if APL_HAS_PLANS
 
+// Why a plan is left out: numbers that were given are others, or its kernel spills.
+enum { APL_PLAN_IS_OTHER = 1, APL_PLAN_SPILLS = 2 };
+
 static size_t apl_parameter(const struct futhark_context* ctx, const char* name) {
   for (int32_t k = 0; k < apl_this_program.parameter_count; ++k)
     if (strcmp(apl_this_program.parameters[k].name, name) == 0) return ctx->config->parameters[k];
@@ -31,7 +34,7 @@ static struct apl_choices* apl_choices_of(struct futhark_context* ctx, const str
   for (const struct apl_plan_parameter* p = set->parameters; p && p->name; ++p) {
     const size_t wanted = apl_parameter(ctx, p->name);
     for (int32_t k = 0; k < set->count && k < APL_MAX_PLANS && wanted; ++k)
-      if ((size_t)apl_plan_number_of(&set->plans[k], p) != wanted) made->banned[k] = 1;
+      if ((size_t)apl_plan_number_of(&set->plans[k], p) != wanted) made->banned[k] = APL_PLAN_IS_OTHER;
   }
   return ctx->choices[ctx->choice_count++] = made;
 }
@@ -69,6 +72,13 @@ static bool apl_same_sizes(const struct apl_contraction* a, const struct apl_con
   return true;
 }
 
+static int32_t apl_best_that_spills(struct futhark_context* ctx, const struct apl_contraction* contraction,
+                                    const struct apl_plan_set* set, const struct apl_choices* choices) {
+  unsigned char banned[APL_MAX_PLANS] = {0};
+  for (int32_t k = 0; k < set->count && k < APL_MAX_PLANS; ++k) banned[k] = choices->banned[k] == APL_PLAN_IS_OTHER;
+  return apl_plan_best_of(contraction, set->plans, set->count, &ctx->device, banned);
+}
+
 static int apl_choose(struct apl_context* base, const struct apl_contraction* contraction,
                       const struct apl_plan_set* set, int32_t* plan) {
   struct futhark_context* ctx = apl_of(base);
@@ -80,12 +90,13 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
       return APL_SUCCESS;
     }
   int32_t left = 0;
-  for (int32_t k = 0; k < set->count; ++k) left += !choices->banned[k];
+  for (int32_t k = 0; k < set->count; ++k) left += choices->banned[k] != APL_PLAN_IS_OTHER;
   if (left == 0) return apl_refuse_parameters(base, set);
-  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands.
+  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands, for other sizes, too.
   int32_t chosen = -1, first = -1;
   while (chosen < 0) {
     const int32_t best = apl_plan_best_of(contraction, set->plans, set->count, &ctx->device, choices->banned);
+    if (best < 0 && first < 0) first = apl_best_that_spills(ctx, contraction, set, choices);
     if (best < 0 && first < 0)
       return apl_backend_error(base, APL_ERROR, "none of the %d plans of kernel %s fits device %s", set->count,
                                set->name, ctx->device.name);
@@ -99,7 +110,7 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
       break;
     }
     if (first < 0) first = best;
-    choices->banned[best] = 1;
+    choices->banned[best] = APL_PLAN_SPILLS;
     apl_log(ctx, "kernel %s spills %d bytes a thread; the next plan takes its place", set->kernels[best], spilled);
   }
   const int32_t at = choices->known < APL_KNOWN_CHOICES ? choices->known++ : choices->next++ % APL_KNOWN_CHOICES;
@@ -131,7 +142,7 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
   } else if (others && only == 0 && apl_is_given(ctx, set->transposed)) {
     only = APL_VARIANT_TRANSPOSED;
     int32_t left = 0;
-    for (int32_t k = 0; k < set->transposed->count; ++k) left += !others->banned[k];
+    for (int32_t k = 0; k < set->transposed->count; ++k) left += others->banned[k] != APL_PLAN_IS_OTHER;
     if (left == 0) return apl_refuse_parameters(base, set->transposed);
   }
   const struct apl_plan_list tiled_list = {set->tiled->plans, set->tiled->count, tiled->banned};

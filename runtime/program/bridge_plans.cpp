@@ -39,10 +39,14 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
   if (is_new) choices.spilled.assign(static_cast<std::size_t>(set.count), 0);
   for (const auto& [sizes, plan] : choices.known)
     if (same_sizes(sizes, contraction)) return plan;
-  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands.
+  const auto best = [&](const unsigned char* left_out) {
+    return apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, left_out);
+  };
+  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands, for other sizes, too.
   std::int32_t chosen = -1;
   for (int first = -1; chosen < 0;) {
-    const int plan = apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, choices.spilled.data());
+    const int plan = best(choices.spilled.data());
+    if (plan < 0 && first < 0) first = best(nullptr);
     if (plan < 0 && first < 0)
       return make_error(Code::unsupported_backend, {},
                         fmt::format("none of the {} plans of kernel `{}` fits device {}: compile for it with --device",

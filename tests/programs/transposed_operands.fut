@@ -29,3 +29,10 @@ entry minplus [a][b][q] (A: [a][q]i32) (B: [q][b]i32): [b][a]i32 =
 entry added [q][c][b][d] (X: [q][c][b]f32) (Y: [d][q]f32) (W: [d][b][c]f32): [b][c][d]f32 =
   tabulate b (\i -> tabulate c (\j -> tabulate d (\k ->
     2 * f32.sum (tabulate q (\l -> X[l, j, i] * Y[k, l])) + W[k, i, j])))
+-- ==
+-- entry: part
+-- random input { [3][4][4]f64 [3][50]f64 [4][50]f64 } auto output
+-- random input { [1][4][4]f64 [1][7]f64 [4][7]f64 } auto output
+entry part [k][m] (T: [k][4][4]f64) (W: [k][m]f64) (B: [4][m]f64): [3][m]f64 =
+  loop sums = replicate 3 (replicate m 0) for i < k do
+    tabulate 3 (\r -> tabulate m (\c -> sums[r, c] + f64.sum (tabulate 4 (\q -> T[i, r, q] * (B[q, c] * W[i, c])))))

@@ -441,6 +441,11 @@ TEST_CASE("forms: one that spills is replaced by the next, with a word in the lo
     CHECK(form == (spills.size() == 1 ? 1 : 0));
     CHECK(log.size() == spills.size() + (spills.size() == 2 ? 1 : 0));
     CHECK(backend.loaded.size() == (spills.empty() ? 1 : 2));
+    // So it is for other sizes.
+    apl_contraction smaller = c;
+    smaller.dims[0].size = 2048;
+    CHECK(bridge.context()->backend->choose(bridge.context(), &smaller, &set, &form) == APL_SUCCESS);
+    CHECK(form == (spills.size() == 1 ? 1 : 0));
   }
 }
 
