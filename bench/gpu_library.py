@@ -15,12 +15,12 @@ SCALARS = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double, torch.
            torch.int64: ctypes.c_int64}
 
 
-def build(aplc, text, folder, name):
-    """The program `text` as the library FOLDER/NAME.so."""
+def build(aplc, text, folder, name, parameters=()):
+    """The program `text` as the library FOLDER/NAME.so, with values NAME=VALUE of tuning parameters."""
     base = folder / name
     source = folder / f"{name}.fut"
     source.write_text(text)
-    for command in ([aplc, "cuda", "--library", "-o", base, source],
+    for command in ([aplc, "cuda", "--library", "-o", base, source, *(f"--param={p}" for p in parameters)],
                     ["cc", "-O1", "-shared", "-fPIC", f"{base}.c", "-o", f"{base}.so", "-lm", "-ldl", "-lpthread"]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
@@ -28,10 +28,9 @@ def build(aplc, text, folder, name):
 
 
 class Library:
-    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`. `tuning`:
-    values of tuning parameters."""
+    """The entry of a program that was built to `folder`, whose results have the types and ranks `results`."""
 
-    def __init__(self, entry, results, folder, name=None, tuning=None):
+    def __init__(self, entry, results, folder, name=None):
         self.entry, self.results = entry, results
         base = folder / (name or entry)
         self.c = ctypes.CDLL(str(base) + ".so")
@@ -39,9 +38,6 @@ class Library:
             getattr(self.c, f"futhark_{function}").restype = ctypes.c_void_p
         config = ctypes.c_void_p(self.c.futhark_context_config_new())
         self.c.futhark_context_config_set_cache_file(config, f"{base}.cache".encode())
-        for parameter, value in (tuning or {}).items():
-            if self.c.futhark_context_config_set_tuning_param(config, parameter.encode(), ctypes.c_size_t(value)):
-                raise RuntimeError(f"{entry} has no tuning parameter {parameter}")
         # 1 is the legacy default stream, which torch uses.
         self.c.futhark_context_config_set_stream(config, ctypes.c_void_p(1))
         self.context = ctypes.c_void_p(self.c.futhark_context_new(config))

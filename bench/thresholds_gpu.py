@@ -50,8 +50,8 @@ CASES = [
 ]
 
 
-def timed(folder, entry, results, tuning, tensors, seconds):
-    library = Library(entry, results, folder, "programs", tuning)
+def timed(folder, entry, results, version, tensors, seconds):
+    library = Library(entry, results, folder, version)
     given = library.arguments(tensors)
     slots = library.call(given)
     values = library.values(slots)[0]
@@ -73,12 +73,15 @@ def main():
     print(f"{'threshold':26}{'sizes':>20}{'for few':>10}{'for many':>10}{'default':>10}{'lost':>7}")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        build(options.aplc, PROGRAM.read_text(), folder, "programs")
-        for entry, results, threshold, few, many, make, all_sizes in CASES:
+        text = PROGRAM.read_text()
+        build(options.aplc, text, folder, "default")
+        build(options.aplc, text, folder, "few", [f"{threshold}={few}" for _, _, threshold, few, _, _, _ in CASES])
+        build(options.aplc, text, folder, "many", [f"{threshold}={many}" for _, _, threshold, _, many, _, _ in CASES])
+        for entry, results, threshold, _, _, make, all_sizes in CASES:
             for sizes in all_sizes:
                 tensors = make(*sizes)
-                us, values = zip(*(timed(folder, entry, results, tuning, tensors, options.seconds)
-                                   for tuning in ({threshold: few}, {threshold: many}, {})))
+                us, values = zip(*(timed(folder, entry, results, version, tensors, options.seconds)
+                                   for version in ("few", "many", "default")))
                 scale = float(values[0].double().abs().max())
                 right = all(float((v.double() - values[0].double()).abs().max()) <= 1e-5 * scale for v in values[1:])
                 wrong += not right

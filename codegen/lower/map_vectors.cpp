@@ -7,7 +7,7 @@
 //   if (wide && first + 4 <= n * m) {
 //     const int64_t i = first / m, j_first = first % m;
 //     apl_load<4>(xs, i * m + j_first, x_r);
-//     for (next < 4) { const int64_t j = j_first + next; y_r[next] = f(x_r[next]); }
+//     for (next < 4) y_r[next] = f(x_r[next], j_first + next);
 //     apl_store<4>(ys, i * m + j_first, y_r);
 //   } else {
 //     for (next < 4) { its own elements if wide, elsewhere the block's elements thread + next * 256 }
@@ -215,8 +215,7 @@ KernelBlock MapVectors::at_once(const std::string& first) {
     made.push_back(unit_.fresh(unit_.function.values.name(result) + "_r"));
     out.push_back(declare_array({unit_.function.type(result).element, false}, made.back(), neighbours_));
   }
-  body.push_back(declare(kIndex, names_.back(), infix("+", variable(start), variable(next))));
-  values_.scalars[last] = variable(names_.back());
+  values_.scalars[last] = plus(variable(start), variable(next));
   for (const Stm& stm : op_.body->stms) {
     const auto read = std::ranges::find(reads_, &stm, &Read::stm);
     if (read == reads_.end()) {

@@ -48,11 +48,12 @@ inline int apl_first_lane(bool holds, int line = __builtin_LINE()) {
   return first;
 }
 
-// The access of so many bytes at an element; a fault if it is not aligned.
+// The access of so many bytes at an element; a fault if it is not aligned, or if there is no such element.
 template <int bytes, class T>
 void apl_touch_wide(const T* data, int64_t index, int write, int line) {
   const int64_t offset = index * static_cast<int64_t>(sizeof(T));
   const bool is_aligned = offset % bytes == 0;
+  if (!is_aligned) apl_emu->global(apl_emu->self, data, index, sizeof(T), write, line);
   apl_emu->global(apl_emu->self, is_aligned ? data : data + index, is_aligned ? offset / bytes : 0, bytes, write, line);
 }
 
