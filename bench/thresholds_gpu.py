@@ -40,7 +40,7 @@ def points(n, m, d):
 CASES = [
     ("attention", [(F32, 3)], "attention.attention.from", NEVER, 1, heads,
      [(1, 1024, 64), (1, 4096, 64), (16, 2048, 64), (64, 2048, 64)]),
-    ("softmax", [(F32, 2)], "softmax.together.rows", 4096, 0, lambda n, m: [uniform(n, m)],
+    ("softmax", [(F32, 2)], "softmax.together.rows", 4096, 1, lambda n, m: [uniform(n, m)],
      [(65536, 64), (16384, 1024), (4096, 4096), (1024, 16384)]),
     ("counts", [(I32, 1)], "counts.hist.from", NEVER, 1,
      lambda n: [torch.randint(0, 256, (n,), device="cuda", dtype=I32, generator=generator)],

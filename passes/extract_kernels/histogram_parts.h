@@ -10,7 +10,8 @@
 
 namespace apl {
 
-constexpr std::int64_t kHistogramFrom = 2048;  // indices of a segment; below, more kernels cost more than they save
+// Indices of a segment; below, more kernels cost more than they save.
+constexpr std::int64_t kHistogramFrom = 2048;
 
 // How a histogram falls apart.
 class HistogramParts {

@@ -28,8 +28,9 @@ namespace {
 
 // Default numbers: 8 x 32 threads with 8 queries each, and 4 keys; of a contraction 16 steps at once.
 constexpr std::int64_t kFoldQueryThreads = 8, kFoldKeyThreads = 32, kFoldQueries = 8, kFoldKeys = 4, kDepth = 16;
-// Blocks from which on it pays: with fewer, threads that share the keys of a query keep more of a GPU busy.
-constexpr std::int64_t kLeastFoldBlocks = 64;
+// Blocks from which on it pays: with fewer, threads that share the keys of a query keep more of a GPU busy. On an H100
+// 4 blocks take 1200 us where those take 575, and 32 blocks 153 (bench/thresholds_gpu.py): it is even at 9.
+constexpr std::int64_t kLeastFoldBlocks = 12;
 
 struct PairFold {
   Location location;

@@ -60,7 +60,7 @@ fun bodies [n] (xs : [n]i32, ms : [n]i32) : {[n]i32, [n]i32} = {
 
 entry nearest (xs : "[n][d]i32", ys : "[m][d]i32") : {"[n]i64"}
 fun nearest [n, m, d] (xs : [n][d]i32, ys : [m][d]i32) : {[n]i64} = {
-  let {from : i64} = get_size("nearest.pairs.from", threshold, 64)
+  let {from : i64} = get_size("nearest.pairs.from", threshold, 12)
   let {T_k : i64} = get_size("nearest.pairs.T_k", tile_size, 32)
   let {T_q : i64} = get_size("nearest.pairs.T_q", tile_size, 8)
   let {R_q : i64} = get_size("nearest.pairs.R_q", reg_tile_size, 8)
