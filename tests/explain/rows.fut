@@ -1,5 +1,5 @@
 -- An operator on rows, and what the hint says to write instead.
--- ARGS: --size m=1000 --size n=1000 --size d=16
+-- ARGS: --size m=500 --size n=500 --size d=16
 -- SHOWS: not tiled: the reduction goes over rows, not elements
 -- SHOWS: md,nd->mn +tiled
 -- SHOWS: most would help: .*make the inner results in a line of their own
