@@ -40,8 +40,8 @@ const Poly& row_width(const SegOp& kernel);
 // The scatter behind a scan that several blocks share: each thread writes where its elements' rows say. Null if there
 // is none.
 const Stm* team_scatter(const SegOp& kernel);
-// Which row of the scan a scalar result of such a kernel is the last element of, or the neutral element under a condition
-// that stands in its statement; nullopt: it is none's.
+// Which row of the scan a scalar result of such a kernel is the last element of, or the neutral element under a
+// condition that stands in its statement; nullopt: it is none's.
 std::optional<std::size_t> last_of_row(const SegOp& kernel, const Operand& result);
 
 // Words of 32 bits that blocks tell each other of what the operators of a scan give: one for each 4 bytes of a value.

@@ -2,14 +2,13 @@
 //
 //   let {places, flags} = screma(i < n, {xs}, \{x} -> {convert(p x), p x}, scan add 0)
 //   let {kept} = if 0 < n { places[n - 1] } else { 0 }
-//   let {room : [kept]f32} = scratch([kept]f32)
-//   let {ys} = scatter(i < n, {flags, places, xs}, \{f, at, x} -> {if f { at - 1 } else { -1 }, x}, {room} at 1)
+//   let {out : [kept]f32} = scratch([kept]f32)
+//   let {ys} = scatter(i < n, {flags, places, xs}, \{f, at, x} -> {if f { at - 1 } else { -1 }, x}, {out} at 1)
 // =>
-//   let {counts : [1]i64, all : [1][n]f32} = segmap(thread) (c < 1) team(256) blocks(B) { .. the same, room for n .. }
-//   let {kept} = counts[0]
-//   let {ys : [kept]f32} = all[0, 0 :+ kept]
+//   let {counts : [1]i64, all : [1][n]f32} = segmap(thread) (c < 1) team(256) blocks(B) { .. the same, scratch of n
+//   elements .. } let {kept} = counts[0] let {ys : [kept]f32} = all[0, 0 :+ kept]
 //
-// How many elements there are is known when they are written, so that there is room for all. A block that has scanned
+// How many elements there are is known when they are written, so all n have memory. A block that has scanned
 // its tile has the elements' places in registers, and writes them: places and flags never come to memory.
 //
 // Fires where the scan counts (it adds 1 or 0 for each element, so that there are at most n), its rows are read by the
@@ -116,9 +115,9 @@ std::optional<Filter> find_filter(const Body& body, std::size_t first, const Val
   for (const Value target : scatter.targets) {
     const auto made = std::ranges::find_if(
         body.stms, [&](const Stm& stm) { return std::ranges::find(stm.pattern, target) != stm.pattern.end(); });
-    const bool is_room = made != body.stms.end() && get_if<Scratch>(*made) != nullptr &&
-                         values.type(target).shape == std::vector<Poly>{Poly(filter.count)};
-    if (!is_room) return std::nullopt;
+    const bool is_scratch = made != body.stms.end() && get_if<Scratch>(*made) != nullptr &&
+                            values.type(target).shape == std::vector<Poly>{Poly(filter.count)};
+    if (!is_scratch) return std::nullopt;
     const auto readers =
         std::ranges::count_if(body.stms, [&](const Stm& stm) { return mentions(stm, {target}, values); });
     if (readers != 1) return std::nullopt;

@@ -92,7 +92,8 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   int32_t left = 0;
   for (int32_t k = 0; k < set->count; ++k) left += choices->banned[k] != APL_PLAN_IS_OTHER;
   if (left == 0) return apl_refuse_parameters(base, set);
-  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands, for other sizes, too.
+  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands, for other sizes,
+  // too.
   int32_t chosen = -1, first = -1;
   while (chosen < 0) {
     const int32_t best = apl_plan_best_of(contraction, set->plans, set->count, &ctx->device, choices->banned);

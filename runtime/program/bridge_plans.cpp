@@ -42,7 +42,8 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
   const auto best = [&](const unsigned char* left_out) {
     return apl_plan_best_of(&contraction, set.plans, set.count, &plans_.device, left_out);
   };
-  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands, for other sizes, too.
+  // A kernel that spills is slower than the model thinks. If all of them do, the first choice stands, for other sizes,
+  // too.
   std::int32_t chosen = -1;
   for (int first = -1; chosen < 0;) {
     const int plan = best(choices.spilled.data());
