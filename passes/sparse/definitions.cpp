@@ -102,19 +102,29 @@ std::vector<SubTask> partition_tasks(const std::vector<Tile>& tiles, std::int64_
 
 Status check_partition(const Csr& matrix, const std::vector<Tile>& tiles, std::int64_t dense,
                        const std::vector<SubTask>& tasks) {
-  std::set<std::pair<Point, std::int64_t>> covered;
+  // The part of a non-zero's loop over the dense dim that a sub-task does.
+  struct Part {
+    Point point;
+    std::int64_t begin, end;
+    auto operator<=>(const Part&) const = default;
+  };
+  std::vector<Part> parts;
+  std::int64_t covered = 0;
   for (const SubTask& task : tasks) {
     if (task.begin < 0 || task.begin >= task.end || task.end > dense)
       return broken(fmt::format("a sub-task of {} to {} in a loop of {}", task.begin, task.end, dense));
     for (const Point& point : tiles[task.tile].points) {
       if (!has_point(matrix, point)) return broken(fmt::format("({}, {}) is no non-zero", point.row, point.column));
-      for (std::int64_t j = task.begin; j < task.end; ++j)
-        if (!covered.insert({point, j}).second)
-          return broken(fmt::format("({}, {}, {}) is in two sub-tasks", point.row, j, point.column));
+      parts.push_back({point, task.begin, task.end});
+      covered += task.end - task.begin;
     }
   }
-  if (static_cast<std::int64_t>(covered.size()) != matrix.nonzeros() * dense)
-    return broken(fmt::format("{} of {} points are covered", covered.size(), matrix.nonzeros() * dense));
+  std::sort(parts.begin(), parts.end());
+  for (std::size_t k = 1; k < parts.size(); ++k)
+    if (const auto& [point, begin, end] = parts[k]; parts[k - 1].point == point && parts[k - 1].end > begin)
+      return broken(fmt::format("({}, {}, {}) is in two sub-tasks", point.row, begin, point.column));
+  if (covered != matrix.nonzeros() * dense)
+    return broken(fmt::format("{} of {} points are covered", covered, matrix.nonzeros() * dense));
   return Unit{};
 }
 

@@ -34,7 +34,7 @@ void Shadow::refine(int shift) {
     std::vector<Granule> finer(count(shift));
     for (std::size_t i = 0; i < finer.size(); ++i) finer[i] = granules_[i >> (shift_ - shift)];
     granules_ = std::move(finer);
-    std::unordered_map<std::size_t, std::vector<Stamp>> others;
+    std::unordered_map<std::size_t, Others> others;
     for (const auto& [at, stamps] : others_)
       for (std::size_t k = 0; k < std::size_t{1} << (shift_ - shift); ++k)
         others.emplace((at << (shift_ - shift)) + k, stamps);
@@ -85,16 +85,21 @@ std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& mom
   const bool reads = use == Use::read || use == Use::look || use == Use::fold;
   const auto unordered = [&](Stamp other, bool other_writes) {
     const bool steps = other.is_fold && (atomic || (use == Use::repeat && other_writes));
-    return (writes || other_writes) && !steps && moment.races_with(other);
+    return !steps && moment.races_with(other);
   };
   Stamp* const readers[] = {&granule.first_reader, &granule.reader, &granule.other_reader, &granule.far_reader};
   const auto more = others_.empty() ? others_.end() : others_.find(at);
   if (unordered(granule.writer, true)) return Conflict{FaultKind::race, granule.writer, true};
-  for (const Stamp* reader : readers)
-    if (unordered(*reader, false)) return Conflict{FaultKind::race, *reader, false};
   if (more != others_.end())
-    for (const Stamp other : more->second)
-      if (unordered(other, other.is_defined)) return Conflict{FaultKind::race, other, other.is_defined != 0};
+    for (const Stamp other : more->second.writers)
+      if (unordered(other, true)) return Conflict{FaultKind::race, other, true};
+  if (writes) {
+    for (const Stamp* reader : readers)
+      if (unordered(*reader, false)) return Conflict{FaultKind::race, *reader, false};
+    if (more != others_.end())
+      for (const Stamp other : more->second.readers)
+        if (unordered(other, false)) return Conflict{FaultKind::race, other, false};
+  }
   if (reads && !granule.writer.is_defined)
     return Conflict{granule.writer.interval == 0 ? FaultKind::undefined : FaultKind::copy_pending, granule.writer,
                     true};
@@ -102,26 +107,33 @@ std::optional<Conflict> Shadow::touch_together(std::size_t at, const Moment& mom
   const auto covered = [&](Stamp other) {
     return other.interval < moment.launch || (!moment.races_with(other) && (!atomic || other.is_fold));
   };
-  std::vector<Stamp> kept;
-  if (more != others_.end()) {
-    kept = std::move(more->second);
-    std::erase_if(kept, [&](Stamp other) { return covered(other) && (writes || !other.is_defined); });
-    others_.erase(more);
-  }
-  if (writes) {
-    for (Stamp* reader : readers)
-      if (covered(*reader)) *reader = kNever;
-    if (granule.writer.is_defined && !covered(granule.writer)) kept.push_back(granule.writer);
-    granule.writer = moment.stamp(use != Use::begin_copy, use != Use::write && use != Use::begin_copy);
-  } else {
+  if (!writes) {
+    const Stamp now = moment.stamp(false, atomic);
     const auto free = std::ranges::find_if(readers, [&](const Stamp* reader) { return covered(*reader); });
     if (free != std::end(readers)) {
-      **free = moment.stamp(false, atomic);
-    } else {
-      kept.push_back(moment.stamp(false, atomic));
+      **free = now;
+      return std::nullopt;
     }
+    Others& others = more != others_.end() ? more->second : others_[at];
+    if (others.readers.size() >= others.enough) {
+      std::erase_if(others.readers, covered);
+      others.enough = std::max(kFewReaders, 2 * others.readers.size());
+    }
+    others.readers.push_back(now);
+    return std::nullopt;
   }
-  if (!kept.empty()) others_[at] = std::move(kept);
+  for (Stamp* reader : readers)
+    if (covered(*reader)) *reader = kNever;
+  Others kept;
+  if (more != others_.end()) {
+    kept = std::move(more->second);
+    std::erase_if(kept.readers, covered);
+    std::erase_if(kept.writers, covered);
+    others_.erase(more);
+  }
+  if (granule.writer.is_defined && !covered(granule.writer)) kept.writers.push_back(granule.writer);
+  granule.writer = moment.stamp(use != Use::begin_copy, use != Use::write && use != Use::begin_copy);
+  if (!kept.readers.empty() || !kept.writers.empty()) others_.emplace(at, std::move(kept));
   return std::nullopt;
 }
 

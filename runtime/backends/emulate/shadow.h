@@ -120,6 +120,14 @@ class Shadow {
     Stamp reader = kNever, other_reader = kNever, far_reader = kNever;
   };
 
+  // What else nothing orders: readers for which a granule has no stamp, and defined writes that the last one is not
+  // ordered behind. Readers that later ones cover are dropped when there are enough, so that a read costs no search.
+  static constexpr std::size_t kFewReaders = 8;
+  struct Others {
+    std::vector<Stamp> writers, readers;
+    std::size_t enough = kFewReaders;
+  };
+
   std::optional<Conflict> touch(Granule& granule, const Moment& moment, Use use);
   // The same where blocks run at the same time: the stamps of readers are any four, all others that count are kept
   // beside the granule, so that each access is held against all that nothing orders.
@@ -130,10 +138,9 @@ class Shadow {
   std::int64_t bytes_ = 0;
   bool is_defined_ = false;  // while there are no granules
   int shift_ = 0;
-  std::vector<Granule> granules_;  // empty until the first access that needs them
-  // By granule: readers for which it has no stamp, and writers, defined, that the last one is not ordered behind.
-  std::unordered_map<std::size_t, std::vector<Stamp>> others_;
-  std::uint64_t launch_ = 0;  // that they are of
+  std::vector<Granule> granules_;                   // empty until the first access that needs them
+  std::unordered_map<std::size_t, Others> others_;  // by granule
+  std::uint64_t launch_ = 0;                        // that they are of
 };
 
 }  // namespace apl::emulate
