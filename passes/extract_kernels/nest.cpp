@@ -102,6 +102,10 @@ KernelResult returned() { return {.kind = KernelResult::Kind::returns, .extents 
 
 }  // namespace
 
+bool asks_for_sequential(const Stm& stm) {
+  return has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm.attributes, attribute::sparse_sum);
+}
+
 Nest find_nest(const Stm& stm, const ValueTable& values) {
   Nest nest;
   const Stm* at = &stm;
