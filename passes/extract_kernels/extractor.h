@@ -52,6 +52,10 @@ class Extractor {
   Chunks chunks_for(const Stm& stm, const Segments& segments);
 
   // Of versions.cpp.
+  // The map with values of its own for its results, as the body of an alternative needs them.
+  Stm with_own_results(Stm flat);
+  // What `taken_apart` gives, or the kernel of the whole map.
+  BodyPtr apart_or_whole(const Stm& stm, const Stm& flat);
   // Attentions whose parts are several maps as one map each. With sparse operands they are sparsify's.
   void group_attentions();
   bool has_sparse_operands() const;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ir/attributes.h"
 #include "ir/builder.h"
@@ -27,7 +29,32 @@ namespace {
 // ones.
 constexpr std::int64_t kLeastWorkOfContraction = 16 * 16 * 16;
 
+BodyPtr body_of(std::vector<Stm> stms, const std::vector<Value>& results) {
+  return make_body(std::move(stms), {results.begin(), results.end()});
+}
+
+// The first version whose condition holds; the last one, if there is none.
+Stm first_of(const Stm& stm, const std::string& prefix, std::vector<Choose::Alternative> versions,
+             std::pair<std::string, BodyPtr> last) {
+  versions.push_back({std::move(last.first), Scalar::boolean(true), std::move(last.second)});
+  return {.pattern = stm.pattern,
+          .op = Choose{Choose::By::first, prefix + ".variant", std::move(versions)},
+          .location = stm.location};
+}
+
 }  // namespace
+
+Stm Extractor::with_own_results(Stm flat) {
+  for (Value& v : flat.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+  return flat;
+}
+
+BodyPtr Extractor::apart_or_whole(const Stm& stm, const Stm& flat) {
+  Stm inner = with_own_results(flat);
+  const std::vector<Value> results = inner.pattern;
+  std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
+  return body_of(apart ? std::move(*apart) : std::vector<Stm>{make_kernel(std::move(inner))}, results);
+}
 
 void Extractor::group_attentions() {
   streams_ = !has_sparse_operands();
@@ -67,19 +94,12 @@ bool Extractor::streamed(const Stm& stm, const Stm& flat, std::vector<Stm>& stms
          {"columns", print(attention.columns, function_)},
          {"maximum", attention.most ? "running; sums are rescaled when it grows" : "none"},
          {"numbers", prefix + ".*"}});
-  Stm inner = flat;
-  for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
-  std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
-  if (!apart) apart = std::vector<Stm>{make_kernel(inner)};
+  const BodyPtr apart = apart_or_whole(stm, flat);
   std::ranges::move(streaming.before, std::back_inserter(stms));
-  Choose choose{Choose::By::first, prefix + ".variant", {}};
+  std::vector<Choose::Alternative> versions;
   for (StreamedAttention::Version& version : streaming.versions)
-    choose.alternatives.push_back(
-        {version.name, version.fits,
-         make_body(std::move(version.kernel), {version.results.begin(), version.results.end()})});
-  choose.alternatives.push_back(
-      {"apart", Scalar::boolean(true), make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()})});
-  stms.push_back({.pattern = stm.pattern, .op = std::move(choose), .location = stm.location});
+    versions.push_back({version.name, version.fits, body_of(std::move(version.kernel), version.results)});
+  stms.push_back(first_of(stm, prefix, std::move(versions), {"apart", apart}));
   return true;
 }
 
@@ -90,8 +110,7 @@ bool Extractor::in_pairs(const Stm& stm, const Stm& flat, std::vector<Stm>& stms
   const std::string prefix = numbered(pairs_ + 1, "pairs");
   std::optional<TiledFold> fold = tile_fold(flat, views_, prefix, function_.values);
   if (!fold) return false;
-  Stm inner = flat;
-  for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+  const Stm inner = with_own_results(flat);
   std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
   if (!apart) return false;  // a contraction, which is tiled as such
   ++pairs_;
@@ -105,13 +124,8 @@ bool Extractor::in_pairs(const Stm& stm, const Stm& flat, std::vector<Stm>& stms
          {"width", print(fold->keys, function_)},
          {"numbers", prefix + ".*"}});
   std::ranges::move(fold->before, std::back_inserter(stms));
-  const BodyPtr tiled = make_body(std::move(fold->kernel), {fold->results.begin(), fold->results.end()});
-  const BodyPtr chunks = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
-  stms.push_back({.pattern = stm.pattern,
-                  .op = Choose{Choose::By::first,
-                               prefix + ".variant",
-                               {{"tiled", fold->pays, tiled}, {"apart", Scalar::boolean(true), chunks}}},
-                  .location = stm.location});
+  stms.push_back(first_of(stm, prefix, {{"tiled", fold->pays, body_of(std::move(fold->kernel), fold->results)}},
+                          {"apart", body_of(std::move(*apart), inner.pattern)}));
   return true;
 }
 
@@ -127,18 +141,10 @@ bool Extractor::in_rows(const Stm& stm, const Stm& flat, std::vector<Stm>& stms)
                     "in registers, where these have at most so many elements",
                     rows->operations, remarks_.name_of(stm)),
         {{"width", print(rows->width, function_)}, {"most", prefix + ".rows"}});
-  Stm inner = flat;
-  for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
-  std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
-  if (!apart) apart = std::vector<Stm>{make_kernel(inner)};
+  const BodyPtr apart = apart_or_whole(stm, flat);
   std::ranges::move(rows->before, std::back_inserter(stms));
-  const BodyPtr together = make_body(std::move(rows->kernel), {rows->results.begin(), rows->results.end()});
-  const BodyPtr otherwise = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
-  stms.push_back({.pattern = stm.pattern,
-                  .op = Choose{Choose::By::first,
-                               prefix + ".variant",
-                               {{"rows", rows->fits, together}, {"apart", Scalar::boolean(true), otherwise}}},
-                  .location = stm.location});
+  stms.push_back(
+      first_of(stm, prefix, {{"rows", rows->fits, body_of(std::move(rows->kernel), rows->results)}}, {"apart", apart}));
   return true;
 }
 
@@ -148,9 +154,7 @@ bool Extractor::around_contractions(const Stm& stm, const Stm& flat, std::vector
   const HostViews views = views_;
   std::vector<Remark> said;
   std::vector<Remark>* const outer = remarks_.hold(&said);
-  Stm inner = flat;
-  if (outer == nullptr)
-    for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
+  const Stm inner = outer == nullptr ? with_own_results(flat) : flat;
   std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
   remarks_.hold(outer);
   std::vector<Poly> work;
@@ -176,16 +180,10 @@ bool Extractor::around_contractions(const Stm& stm, const Stm& flat, std::vector
   Poly most = work.front();
   for (const Poly& each : work) most = poly_max(most, each);
   const Value pays = host.compare(CompareOp::le, from, host.size(most, "work"), "pays");
-  const BodyPtr then = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
-  Stm whole = make_kernel(flat);
   Substitution none;
-  const BodyPtr as_it_is = copy_fresh(make_body({whole}, {whole.pattern.begin(), whole.pattern.end()}), none,
-                                      function_.values, function_.values);
-  host.append({.pattern = stm.pattern,
-               .op = Choose{Choose::By::first,
-                            prefix + ".variant",
-                            {{"apart", pays, then}, {"whole", Scalar::boolean(true), as_it_is}}},
-               .location = stm.location});
+  const BodyPtr whole =
+      copy_fresh(body_of({make_kernel(flat)}, flat.pattern), none, function_.values, function_.values);
+  host.append(first_of(stm, prefix, {{"apart", pays, body_of(std::move(*apart), inner.pattern)}}, {"whole", whole}));
   std::ranges::move(host.stms(), std::back_inserter(stms));
   return true;
 }
