@@ -1,4 +1,4 @@
-// How long the kernels take, fitted in f16, by what bounds them: a launch, the rounds of gathers that follow each other
+// How long the kernels take, fitted in f16, and in SpMM of f32, by what bounds them: a launch, the rounds of gathers that follow each other
 // in the longest row or window, bytes that are gathered, rounds that are issued, warps that are started. Of SpMM the
 // first kernel of all that fits a matrix is chosen by it. What each costs is in the record of the device, which names
 // the measurements that it was fitted to (bench/sparse_gpu/fit_spmm.py, fit.py).
