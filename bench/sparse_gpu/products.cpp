@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 
 #include "bench/sparse_gpu/bench.h"
 #include "bench/sparse_gpu/shapes.h"
 #include "bench/sparse_gpu/variants.h"
-#include "passes/sparse/search.h"
 #include "runtime/sparse/csr_view.h"
 #include "runtime/sparse/device_operand.h"
 #include "suite/sparse/dense_product.h"
