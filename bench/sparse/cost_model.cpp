@@ -232,9 +232,10 @@ nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>
     nlohmann::json& here = result[std::string(to_text(op))];
     here["calibrated"] = compare(all, calibrated, op, 0, 1, "as aplc sparse calibrate says", &points);
     here["fitted"] = compare(all, fitted, op, 1, 2, "fitted to every other one", nullptr);
-    pictures.push_back({op == Operator::spmm ? "lists" : "runs",
-                        plot(fmt::format("{} of {} on one core", op == Operator::spmm ? "ELL rows" : "nnz segments", to_text(op)),
-                             "predicted ns", "measured ns", points, true)});
+    pictures.push_back(
+        {op == Operator::spmm ? "lists" : "runs",
+         plot(fmt::format("{} of {} on one core", op == Operator::spmm ? "ELL rows" : "nnz segments", to_text(op)),
+              "predicted ns", "measured ns", points, true)});
   }
   return result;
 }

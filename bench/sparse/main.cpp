@@ -1,5 +1,6 @@
-// apl_sparse_bench: what the paper on STile studies, asked of our search (docs/sparse-measured.md). Times of plans are the cost
-// model's for the H200, unless a table says measured: then they are this machine's, one thread, the least of several.
+// apl_sparse_bench: what the paper on STile studies, asked of our search (docs/sparse-measured.md). Times of plans are
+// the cost model's for the H200, unless a table says measured: then they are this machine's, one thread, the least of
+// several.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
