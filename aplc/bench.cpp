@@ -27,29 +27,15 @@ namespace {
 
 constexpr int kBenchmarkFailed = 1;
 
-struct BenchOptions {
-  std::vector<std::string> words;  // paths and arguments, as they were given
-  std::vector<std::string> paths;
+struct BenchOptions : BlockOptions {
+  BenchOptions() { timeout = 600; }
+  std::vector<std::string> words;      // paths and arguments, as they were given
   std::vector<std::string> arguments;  // NAME=VALUE: what is measured instead of test blocks
   std::vector<std::string> sizes;      // n=1024
-  std::string backend = "c";
-  std::string entry;
-  std::vector<std::string> excluded;
-  std::vector<std::string> plans;  // OPERAND=FILE
-  bool use_cublas = false;
   int runs = 10;
   bool no_convergence = false;
   double convergence_seconds = 60;
-  double timeout = 600;
-  std::string json;
-  std::string tuning = "tuning";
-  bool no_tuning = false;
-  bool no_cache = false;
   bool profile = false, skip_compilation = false;
-  std::vector<std::string> pass_options;
-  std::uint64_t seed = 1;  // of random inputs
-  std::string spec_file;
-  std::string temporary_folder;
 };
 
 // `A=@M.mtx`, unless there is such a file.
@@ -402,18 +388,14 @@ void add_bench(CLI::App& app, int& exit) {
       ->required()
       ->check(
           [](const std::string& word) { return is_bench_argument(word) ? std::string() : CLI::ExistingPath(word); });
+  options->add_to(*command);
   command->add_option("--size", options->sizes, "of random arguments, as n=1024")
       ->type_name("SIZE")
       ->allow_extra_args(false);
-  command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
-      ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
-      ->capture_default_str();
   command->add_option("-r,--runs", options->runs, "least number of runs; there are at least 0.5 s of them")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("-e,--entry-point", options->entry, "measure only this entry");
-  command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
-  command->add_flag("--use-cublas", options->use_cublas, sparse::kCublasHelp);
   command->add_option("--exclude-case", options->excluded, "skip cases with this tag")
       ->type_name("TAG")
       ->allow_extra_args(false);
@@ -423,26 +405,10 @@ void add_bench(CLI::App& app, int& exit) {
       ->capture_default_str();
   command->add_option("--timeout", options->timeout, "seconds for a case, and for compiling a program")
       ->capture_default_str();
-  command->add_option("--tuning", options->tuning, "ending of the files with tuning parameters, FILE.ENDING")
-      ->type_name("ENDING")
-      ->capture_default_str();
-  command->add_flag("--no-tuning", options->no_tuning, "do not read them");
-  command
-      ->add_option("--pass-option", options->pass_options,
-                   "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
-      ->type_name("OPTION")
-      ->allow_extra_args(false);
   command->add_flag("--skip-compilation", options->skip_compilation,
                     "programs are there as servers, named as the file without .fut");
-  command->add_option("--seed", options->seed, "of random inputs of test blocks")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--spec-file", options->spec_file, "test blocks for all programs, without the comments' dashes")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
   CLI::Option* profile = command->add_flag(
       "--profile", options->profile, "run programs as servers with --profile and --log, and write what they report");
-  command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   CLI::Option* json = command->add_option("--json", options->json, "write all times to this file")->type_name("FILE");
   profile->needs(json);
   command->callback([options, &exit] {

@@ -65,13 +65,13 @@ std::string cost_text(const apl_plan_cost& cost) {
 
 // Who multiplies, where matrix units know the products.
 std::string products_text(const apl_contraction& c, const apl_plan& plan, const apl_device& device) {
-  if (device.matrix_units == 0) return fmt::format("by the cores: {} has no matrix units", device.name);
+  if (device.matrix_units == 0) return fmt::format("by multiply-adds: {} has no matrix units", device.name);
   apl_mn_dim m_dim, n_dim;
   const bool shared = apl_plan_mainloop(&c, &plan, device.warp, 1, &m_dim, &n_dim) != 0;
   const bool fits = c.operands[0].bytes == 4   ? m_dim.vector == 8
                     : c.operands[0].bytes <= 2 ? apl_matrix_rows(&m_dim, &n_dim) >= 0
                                                : true;
-  if (!shared || !fits) return "by the cores: the plan's tiles are none of the matrix units";
+  if (!shared || !fits) return "by multiply-adds: the plan's tiles do not suit the matrix units";
   if (c.operands[0].bytes != 4) return "by matrix units";
   return c.matrix == 3 ? "three of tf32 by matrix units each" : "of tf32 by matrix units";
 }

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <range/v3/view/zip.hpp>
+#include <ranges>
 
 #include "aplc/arguments.h"
 #include "aplc/cleanup.h"
 #include "aplc/driver.h"
 #include "aplc/sections_device.h"
+#include "aplc/sections_result.h"
 #include "aplc/sections_search.h"
 #include "aplc/sections_tiles.h"
 #include "aplc/sparse/constants.h"
@@ -44,12 +47,66 @@ int write_kernels(const SectionsOptions& options, const apl::KnownMatrix& known,
   return emit(options.kernels + "/kernels.tsv", table);
 }
 
-int search(const SectionsOptions& options, Session& session) {
-  const apl::Function* entry = nullptr;
+// Of the constant operand of the entry asked for; null: there is none.
+const apl::Function* find_entry(const SectionsOptions& options, const Session& session) {
+  const apl::Function* found = nullptr;
   for (const apl::FunctionPtr& function : session.module().functions)
     if (function->entry && (options.entry.empty() || function->entry->name == options.entry) &&
         !sparse::constant_operands(*function).empty())
-      entry = function.get();
+      found = function.get();
+  return found;
+}
+
+// Proxies of all tiles, then the kernels of those that are promising, or of all. None, if nothing was measured.
+SectionsResult measure(const std::vector<Tile>& tiles, const SectionsOptions& options, SectionsSearch& search,
+                       const std::map<Tile, double>& bytes) {
+  using Kind = SectionsSearch::Kind;
+  SectionsResult result;
+  result.tile_space = bytes.size();
+  std::vector<MeasuredTile>& all = result.all;
+  const auto proxies = search.measure(tiles, Kind::proxy);
+  for (const auto& [tile, time] : ranges::views::zip(tiles, proxies))
+    if (time) all.push_back({tile, time, {}, bytes.contains(tile) ? bytes.at(tile) : 0});
+  result.proxy_seconds = search.seconds();
+  if (all.empty()) return result;
+  std::ranges::stable_sort(all, {}, [](const MeasuredTile& one) { return *one.proxy; });
+  // What takes little is measured first.
+  result.sparse = search.measure(Tile{}, Kind::sparse);
+  result.dense = search.measure(Tile{}, Kind::dense);
+  const double others = search.seconds() - result.proxy_seconds;
+  // Kernels of several tiles are compiled on a GPU in the time of one, as long as there are processors.
+  constexpr int kFinalists = 8;
+  result.finalists = static_cast<std::size_t>(options.finalists > 0 ? options.finalists
+                                              : options.backend == "c"
+                                                  ? 1
+                                                  : std::min(kFinalists, apl::sparse::thread_count(options.jobs)));
+  const std::size_t compiled = options.exhaustive ? all.size()
+                               : options.no_final ? 0
+                                                  : std::min(result.finalists, all.size());
+  std::vector<Tile> ranked;
+  for (const MeasuredTile& one : all | std::views::take(compiled)) ranked.push_back(one.tile);
+  if (!ranked.empty()) {
+    const auto kernels = search.measure(ranked, Kind::constant);
+    for (auto&& [one, time] : ranges::views::zip(all, kernels)) one.real = time;
+  }
+  result.seconds = search.seconds() - others;
+  return result;
+}
+
+// The choice as a tuning file.
+std::string tuning(const SectionsResult& result, const std::string& prefix) {
+  using Choice = SectionsResult::Choice;
+  const Choice choice = result.choice();
+  if (result.constant() && choice != Choice::constant)
+    return fmt::format("{}.variant={}\n", prefix, choice == Choice::dense ? 3 : 1);
+  // Whatever the size: it was measured.
+  const Tile& tile = best_of(result.all).tile;
+  return fmt::format("{0}.variant=2\n{0}.rows={1}\n{0}.columns={2}\n{0}.pieces={3}\n", prefix, tile.rows, tile.columns,
+                     tile.pieces);
+}
+
+int search(const SectionsOptions& options, Session& session) {
+  const apl::Function* entry = find_entry(options, session);
   if (entry == nullptr) {
     session.report(
         apl::make_error(apl::Code::command_bad_argument, {}, "no entry has an operand that is sparse and constant"));
@@ -69,10 +126,8 @@ int search(const SectionsOptions& options, Session& session) {
   std::int64_t width = 1;
   for (const apl::HostValue& value : *values)
     if (value.rank() == 2 && value.shape[0] == known.matrix->columns) width = value.shape[1];
-  const bool on_host = options.backend == "c";
-  if (!options.kernels.empty())
-    return write_kernels(options, known,
-                         tile_space(false, width, std::max(4, apl::byte_size(known.matrix->values.type))), width);
+  const std::int64_t bytes_of_element = std::max(4, apl::byte_size(known.matrix->values.type));
+  if (!options.kernels.empty()) return write_kernels(options, known, tile_space(false, width, bytes_of_element), width);
   std::unique_ptr<DeviceTiles> device;
   if (options.backend == "cuda") {
     const apl::HostValue* b = nullptr;
@@ -90,80 +145,17 @@ int search(const SectionsOptions& options, Session& session) {
   search.read_log();
   auto asked = read_tiles(options.tiles);
   if (!asked) return report(asked.error());
-  std::vector<Tile> tiles =
-      asked->empty() ? tile_space(on_host, width, std::max(4, apl::byte_size(known.matrix->values.type))) : *asked;
+  std::vector<Tile> tiles = asked->empty() ? tile_space(options.backend == "c", width, bytes_of_element) : *asked;
   std::map<Tile, double> bytes;
   if (device) bytes = prune(tiles, *known.matrix, width, device->device(), options.no_pruning || !asked->empty());
-  std::vector<MeasuredTile> all;
-  const auto times = search.measure(tiles, SectionsSearch::Kind::proxy);
-  for (std::size_t k = 0; k < tiles.size(); ++k) all.push_back({tiles[k], times[k], {}, bytes[tiles[k]]});
-  const double proxy_seconds = search.seconds();
-  std::erase_if(all, [](const MeasuredTile& one) { return !one.proxy; });
-  if (all.empty()) {
+  const SectionsResult result = measure(tiles, options, search, bytes);
+  if (result.all.empty()) {
     if (session.exit_code() == kFine)
       session.report(apl::make_error(apl::Code::run_stopped, {}, "no tile was measured in that time"));
     return session.exit_code();
   }
-  std::ranges::stable_sort(all, {}, [](const MeasuredTile& one) { return *one.proxy; });
-  // What takes little is measured first.
-  const auto sparse = search.measure(Tile{}, SectionsSearch::Kind::sparse),
-             dense = search.measure(Tile{}, SectionsSearch::Kind::dense);
-  // Kernels of several tiles are compiled on a GPU in the time of one, as long as there are processors.
-  constexpr int kFinalists = 8;
-  const auto finalists =
-      static_cast<std::size_t>(options.finalists > 0 ? options.finalists
-                               : on_host             ? 1
-                                                     : std::min(kFinalists, apl::sparse::thread_count(options.jobs)));
-  const double others_seconds = search.seconds() - proxy_seconds;
-  if (options.exhaustive) {
-    std::vector<Tile> ranked;
-    for (const MeasuredTile& one : all) ranked.push_back(one.tile);
-    const auto kernels = search.measure(ranked, SectionsSearch::Kind::constant);
-    for (std::size_t k = 0; k < all.size(); ++k) all[k].real = kernels[k];
-  } else if (!options.no_final) {
-    std::vector<Tile> first;
-    for (std::size_t k = 0; k < std::min(finalists, all.size()); ++k) first.push_back(all[k].tile);
-    const auto kernels = search.measure(first, SectionsSearch::Kind::constant);
-    for (std::size_t k = 0; k < first.size(); ++k) all[k].real = kernels[k];
-  }
-  print_out("{:>5} {:>8} {:>7} {:>11} {:>11} {:>5}{}\n", "rows", "columns", "pieces", "proxy us", "kernel us", "rank",
-            device ? fmt::format(" {:>10} {:>9}", "code", "compiled") : "");
-  for (const MeasuredTile& one : all) {
-    const auto faster =
-        std::ranges::count_if(all, [&](const MeasuredTile& other) { return other.real && other.real < one.real; });
-    const DeviceTiles::Timed* kernel = search.details(one.tile, SectionsSearch::Kind::constant);
-    print_out("{:>5} {:>8} {:>7} {:>11.2f} {:>11} {:>5}{}\n", one.tile.rows, one.tile.columns, one.tile.pieces,
-              *one.proxy, one.real ? fmt::format("{:.2f}", *one.real) : "-",
-              one.real && options.exhaustive ? fmt::format("{}", 1 + faster) : "-",
-              !device  ? ""
-              : kernel ? fmt::format(" {:>7.1f} KB {:>7.1f} s", 1e-3 * one.code_bytes, kernel->compile_seconds)
-                       : fmt::format(" {:>7.1f} KB {:>9}", 1e-3 * one.code_bytes, "-"));
-  }
-  print_out("proxies: {:.1f} s; with the kernels that were compiled: {:.1f} s\n", proxy_seconds,
-            search.seconds() - others_seconds);
-  std::vector<double> proxies, kernels, lengths;
-  for (const MeasuredTile& one : all)
-    if (one.real) proxies.push_back(*one.proxy), kernels.push_back(*one.real), lengths.push_back(one.code_bytes);
-  const double least = kernels.empty() ? 0 : *std::ranges::min_element(kernels);
-  const double of_finalists =
-      kernels.empty()
-          ? 0
-          : *std::ranges::min_element(
-                kernels.begin(), kernels.begin() + static_cast<std::ptrdiff_t>(std::min(finalists, kernels.size())));
-  if (options.exhaustive && kernels.size() > 1)
-    print_out("Spearman {:.3f}; the chosen tile takes {:.3f} of the best's time, the best of the first {} {:.3f}\n",
-              spearman(proxies, kernels), kernels.front() / least, finalists, of_finalists / least);
-  if (options.exhaustive && kernels.size() > 1 && device)
-    print_out("Spearman of the bytes of code alone {:.3f}\n", spearman(lengths, kernels));
-  // The choice: code, the kernels of any sparse operand, or the dense product.
-  const auto shown = [](const std::optional<double>& time) { return time ? fmt::format("{:.2f} us", *time) : "-"; };
-  const MeasuredTile& best = best_of(all);
-  const std::optional<double> constant = best.real;
-  print_out("constant {}, sparse {}, dense {}\n", shown(constant), shown(sparse), shown(dense));
-  const bool is_constant = constant && !(sparse && *sparse < *constant);
-  const std::optional<double> best_sparse = is_constant ? constant : sparse;
-  const bool is_dense = dense && best_sparse && *dense < *best_sparse;
-  if (best_sparse || dense) print_out("chosen: {}\n", is_dense ? "dense" : is_constant ? "constant" : "sparse");
+  const SectionsShown shown{.exhaustive = options.exhaustive, .on_device = device != nullptr};
+  print_result(result, search, shown);
   if (!options.json.empty()) {
     nlohmann::ordered_json json{{"entry", name},
                                 {"operand", operand},
@@ -172,52 +164,14 @@ int search(const SectionsOptions& options, Session& session) {
                                 {"columns", known.matrix->columns},
                                 {"nonzeros", known.matrix->nonzeros()},
                                 {"width", width},
-                                {"backend", options.backend},
-                                {"proxy_seconds", proxy_seconds},
-                                {"seconds", search.seconds() - others_seconds},
-                                {"tile_space", bytes.size()}};
-    if (options.exhaustive && kernels.size() > 1) {
-      json["spearman"] = spearman(proxies, kernels);
-      json["chosen_over_best"] = kernels.front() / least;
-      json["finalists"] = finalists;
-      json["finalists_over_best"] = of_finalists / least;
-      if (device) json["spearman_of_code_bytes"] = spearman(lengths, kernels);
-    }
-    const auto number = [](const std::optional<double>& time) {
-      return time ? nlohmann::ordered_json(*time) : nlohmann::ordered_json();
-    };
-    json["constant_us"] = number(constant);
-    json["sparse_us"] = number(sparse);
-    json["dense_us"] = number(dense);
-    for (const MeasuredTile& one : all) {
-      nlohmann::ordered_json tile{{"rows", one.tile.rows},
-                                  {"columns", one.tile.columns},
-                                  {"pieces", one.tile.pieces},
-                                  {"proxy_us", number(one.proxy)},
-                                  {"kernel_us", number(one.real)}};
-      if (device) tile["code_bytes"] = one.code_bytes;
-      for (const auto& [kind, called] :
-           {std::pair{SectionsSearch::Kind::proxy, "proxy"}, {SectionsSearch::Kind::constant, "kernel"}})
-        if (const DeviceTiles::Timed* timed = search.details(one.tile, kind))
-          tile[called] = {{"blocks", timed->blocks},
-                          {"threads", timed->threads},
-                          {"registers", timed->registers},
-                          {"shared_bytes", timed->shared_bytes},
-                          {"machine_code", timed->machine_code},
-                          {"compile_seconds", timed->compile_seconds}};
-      json["tiles"].push_back(tile);
-    }
+                                {"backend", options.backend}};
+    add_result(json, result, search, shown);
     if (const int code = emit(options.json, json.dump(1) + "\n"); code != kFine) return code;
   }
   if (!options.svg.empty())
-    if (const int code = emit(options.svg, scatter_svg(all)); code != kFine) return code;
+    if (const int code = emit(options.svg, scatter_svg(result.all)); code != kFine) return code;
   if (options.output.empty()) return kFine;
-  if (constant && (is_dense || !is_constant))
-    return emit(options.output, fmt::format("{}.{}.variant={}\n", name, operand, is_dense ? 3 : 1));
-  // Whatever the size: it was measured.
-  return emit(options.output,
-              fmt::format("{0}.{1}.variant=2\n{0}.{1}.rows={2}\n{0}.{1}.columns={3}\n{0}.{1}.pieces={4}\n", name,
-                          operand, best.tile.rows, best.tile.columns, best.tile.pieces));
+  return emit(options.output, tuning(result, fmt::format("{}.{}", name, operand)));
 }
 
 }  // namespace

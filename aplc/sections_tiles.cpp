@@ -1,6 +1,7 @@
 #include "aplc/sections_tiles.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +68,7 @@ std::map<Tile, double> prune(std::vector<Tile>& tiles, const apl::HostCsr& matri
     bytes[k] = code_bytes(matrix, tiles[k], width, device);
   });
   std::map<Tile, double> found;
-  for (std::size_t k = 0; k < tiles.size(); ++k) found[tiles[k]] = bytes[k];
+  for (const auto& [tile, count] : ranges::views::zip(tiles, bytes)) found[tile] = count;
   const double least = tiles.empty() ? 0 : *std::ranges::min_element(bytes);
   if (!keeps_all) std::erase_if(tiles, [&](const Tile& tile) { return found[tile] > kMost * least; });
   return found;

@@ -171,10 +171,11 @@ void print_estimate(const SparseOptions& options, const apl::sparse::Csr& matrix
   if (!has_kernel_model(options)) return;
   const auto times =
       sparse::estimate(apl::csr_view(matrix), plan, options.op == "sddmm", type, options.dense, options.use_cublas);
-  if (times)
-    print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their models{}; dense: {}\n",
-              apl::to_text(type), times->sparse, times->dense, is_half(type) ? "" : ", which were fitted to f16",
-              times->verdict());
+  if (!times) return;
+  const std::string_view fitted = sparse::fitted_in(type, options.op == "sddmm");
+  print_out("the runtime's kernels in {}: {:.2f} us, dense {:.2f} us, by their models{}; dense: {}\n",
+            apl::to_text(type), times->sparse, times->dense,
+            fitted.empty() ? "" : fmt::format(", which were fitted in {}", fitted), times->verdict());
 }
 
 std::optional<apl::sparse::CoverFormats> parse_formats(const std::string& text) {

@@ -210,9 +210,7 @@ void add_test(CLI::App& app, int& exit) {
   command->add_option("FILE", options->paths, "programs (.fut), and folders of them")
       ->required()
       ->check(CLI::ExistingPath);
-  command->add_option("--backend", options->backend, "c, interp, emulate or cuda")
-      ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
-      ->capture_default_str();
+  options->add_to(*command);
   command->add_flag_callback(
       "-i", [options] { options->backend = "interp"; }, "the same as --backend=interp");
   command->add_flag_callback(
@@ -222,8 +220,6 @@ void add_test(CLI::App& app, int& exit) {
   command->add_flag("--no-terminal", options->no_terminal, "no line of progress, also in a terminal");
   command->add_flag("-s,--structure", options->structure, "check structure blocks, too, where they mean ours");
   command->add_option("--entry-point", options->entry, "run only the cases of this entry");
-  command->add_option("--plan", options->plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
-  command->add_flag("--use-cublas", options->use_cublas, sparse::kCublasHelp);
   options->tiles.add_to(*command);
   command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
       ->type_name("TAG")
@@ -243,22 +239,6 @@ void add_test(CLI::App& app, int& exit) {
       ->capture_default_str();
   command->add_option("--memory", options->memory, "GiB of address space for a program, 0 for no limit; not for cuda")
       ->capture_default_str();
-  command->add_option("--tuning", options->tuning, "ending of the files with tuning parameters, FILE.ENDING")
-      ->type_name("ENDING")
-      ->capture_default_str();
-  command->add_flag("--no-tuning", options->no_tuning, "do not read them");
-  command
-      ->add_option("--pass-option", options->pass_options,
-                   "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
-      ->type_name("OPTION")
-      ->allow_extra_args(false);
-  command->add_option("--seed", options->seed, "of random inputs of test blocks")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--spec-file", options->spec_file, "test blocks for all programs, without the comments' dashes")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
-  command->add_flag("--no-cache", options->no_cache, "compile even what was compiled before, and keep nothing");
   command->add_option("--json", options->json, "write a record for each test to this file")->type_name("FILE");
   command->callback([options, &exit] { exit = TestRun(*options).run(); });
 }

@@ -11,9 +11,7 @@ devices is left out, with the reason, where there are fewer. Each result is chec
 import argparse
 import json
 import os
-import statistics
 import sys
-import time
 
 from timing import milliseconds
 
@@ -24,19 +22,8 @@ entry twice [n] (xs: [n]f32) : [n]f32 = map (* 2) xs
 """
 
 
-def microseconds(call, wait, calls=300, rounds=5):
-    """The median over rounds of the mean time of a call."""
-    for _ in range(20):
-        call()
-    wait()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        wait()
-        times.append((time.perf_counter() - start) / calls * 1e6)
-    return statistics.median(times)
+def microseconds(call, wait):
+    return 1e3 * milliseconds(call, wait, most=300)
 
 
 def overhead_torch(device):

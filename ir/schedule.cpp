@@ -1,6 +1,7 @@
 #include "ir/schedule.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <map>
@@ -153,8 +154,8 @@ const Screma* epilogue_map(const SegOp& threads, const ValueTable& values) {
       each = get_if<Screma>(stm);
       if (each == nullptr || !each->reduces.empty() || each->widths.size() != threads.space.size()) return nullptr;
       if (threads.body->results.size() != stm.pattern.size()) return nullptr;
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-        if (threads.body->results[k] != Operand(stm.pattern[k])) return nullptr;
+      for (const auto& [made, result] : ranges::views::zip(stm.pattern, threads.body->results))
+        if (result != Operand(made)) return nullptr;
     }
   }
   return each;
@@ -259,8 +260,8 @@ class Holds {
       if (known != varying) return fmt::format("dims of {} differ in their operands", role == Role::m ? "M" : "N");
     }
     if (of_m.empty() != of_n.empty()) return "there is an M or an N dim alone";
-    for (std::size_t o = 0; o < of_m.size(); ++o)
-      if (of_m[o] && of_n[o]) return "an operand varies along M and N dims, and along the depth";
+    for (const auto& [along_m, along_n] : ranges::views::zip(of_m, of_n))
+      if (along_m && along_n) return "an operand varies along M and N dims, and along the depth";
     return std::nullopt;
   }
 
@@ -294,12 +295,12 @@ class Holds {
       }
     }
     const MemoryBinding* first = nullptr;
-    for (std::size_t k = 0; k < stm_.pattern.size(); ++k) {
-      const MemoryBinding* where = values_.type(stm_.pattern[k]).memory.get();
+    for (const auto& [made, result] : ranges::views::zip(stm_.pattern, kernel_.body->results)) {
+      const MemoryBinding* where = values_.type(made).memory.get();
       if (where == nullptr) continue;
       if (first == nullptr) first = where;
       if (where->layout != first->layout) return "results do not lie alike in memory";
-      if (Fault fault = accumulator(kernel_.body->results[k])) return fault;
+      if (Fault fault = accumulator(result)) return fault;
     }
     return std::nullopt;
   }
@@ -331,8 +332,9 @@ class Holds {
         if (++loops > 1 || d >= schedule_.dims.size() || !loop->index) return "the depth is not one loop a dim";
         if (loop->initial.size() != loop->params.size() || loop->body->results.size() != loop->params.size())
           return "the loop has other results";
-        for (std::size_t k = 0; k < loop->params.size(); ++k)
-          if (!stays(loop->initial[k], loop->params[k]) || !stays(loop->body->results[k], loop->params[k]))
+        for (const auto& [param, initial, result] :
+             ranges::views::zip(loop->params, loop->initial, loop->body->results))
+          if (!stays(initial, param) || !stays(result, param))
             return "the loop moves a tile or an accumulator in memory";
         if (Fault fault = steps(*loop->body, d + 1)) return fault;
       } else if (const If* remainder = get_if<If>(stm); remainder && (loops > 0 || !outside)) {
@@ -342,9 +344,9 @@ class Holds {
             remainder->then_body->results.size() != stm.pattern.size() ||
             remainder->else_body->results.size() != stm.pattern.size())
           return "what is left of the depth is not one more step";
-        for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-          if (!stays(remainder->then_body->results[k], stm.pattern[k]) ||
-              !stays(remainder->else_body->results[k], stm.pattern[k]))
+        for (const auto& [made, full, partial] :
+             ranges::views::zip(stm.pattern, remainder->then_body->results, remainder->else_body->results))
+          if (!stays(full, made) || !stays(partial, made))
             return "the remainder moves a tile or an accumulator in memory";
         contracts_.push_back(step->contract);
         for (const auto& [copy, tile] : step->copies) copies_[tile] = copy;
@@ -386,9 +388,8 @@ class Holds {
     if (schedule_.unit == Schedule::Unit::matrix &&
         matrix_products(contract.map, contract.reduce.op, stm_.attributes, values_) == 0)
       return "a contraction of tiles is no sum of products that matrix units know";
-    for (std::size_t x = 0; x < axes_.size(); ++x)
-      if (contract.space[x].tile != product_of(axes_[x], &Schedule::Dim::tile) ||
-          contract.space[x].reg != product_of(axes_[x], &Schedule::Dim::reg))
+    for (const auto& [axes, tiled] : ranges::views::zip(axes_, contract.space))
+      if (tiled.tile != product_of(axes, &Schedule::Dim::tile) || tiled.reg != product_of(axes, &Schedule::Dim::reg))
         return "a contraction's tile is not that of its dims";
     for (std::size_t o = 0; o < contract.operands.size(); ++o) {
       const auto copy = copies_.find(contract.operands[o].tile);
@@ -416,8 +417,8 @@ class Holds {
         runs[dims[p]] = true;
       }
     }
-    for (std::size_t d = 0; d < strides.size(); ++d)
-      if (!strides[d].is_zero() && !runs[d]) return false;
+    for (const auto& [stride, along] : ranges::views::zip(strides, runs))
+      if (!stride.is_zero() && !along) return false;
     return true;
   }
 
@@ -466,8 +467,8 @@ class Holds {
       if (dims.size() == 1 ? window.stride != operand.strides[dims[0]] || !guard.split.empty()
                            : guard.split.size() != dims.size())
         return "its window has other strides";
-      for (std::size_t p = 0; p < guard.split.size(); ++p)
-        if (guard.split[p].bound != schedule_.dims[dims[p]].size || guard.split[p].stride != operand.strides[dims[p]])
+      for (const auto& [part, dim] : ranges::views::zip(guard.split, dims))
+        if (part.bound != schedule_.dims[dim].size || part.stride != operand.strides[dim])
           return "its window has other strides";
       for (std::size_t d : dims) runs[d] = true;
     }
@@ -475,11 +476,11 @@ class Holds {
       if (varies(o, d) && !runs[d]) return "its window leaves out a dim";
     if (copy.where.size() != operand.conditions.size() || copy.gathers.size() != operand.gathers.size())
       return "it is read under other conditions, or where other arrays say";
-    for (std::size_t c = 0; c < copy.where.size(); ++c)
-      if (copy.where[c].at.strides.size() != rank || !goes_along(copy.where[c].at, operand.conditions[c], read))
+    for (const auto& [condition, declared] : ranges::views::zip(copy.where, operand.conditions))
+      if (condition.at.strides.size() != rank || !goes_along(condition.at, declared, read))
         return "it is read under other conditions";
-    for (std::size_t g = 0; g < copy.gathers.size(); ++g)
-      if (copy.gathers[g].at.strides.size() != rank || !goes_along(copy.gathers[g].at, operand.gathers[g], read))
+    for (const auto& [gather, declared] : ranges::views::zip(copy.gathers, operand.gathers))
+      if (gather.at.strides.size() != rank || !goes_along(gather.at, declared, read))
         return "it is read where other arrays say";
     if (!tile.memory) return std::nullopt;
     if (values_.type(tile.memory->block).space != Space::shared || !tile.memory->layout.offset().is_zero())

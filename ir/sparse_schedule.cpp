@@ -1,6 +1,7 @@
 #include "ir/sparse_schedule.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <map>
@@ -265,8 +266,8 @@ class Derivation {
 
   // The dims of rows, non-zeros and columns, and the operands values and B.
   bool product_of(const RowTerms& terms, Value p) {
-    for (std::size_t d = 0; d < op_->space.size(); ++d)
-      if (op_->space[d].index == terms.i) made_.dims[d].role = Role::row;
+    for (auto&& [along, dim] : ranges::views::zip(op_->space, made_.dims))
+      if (along.index == terms.i) dim.role = Role::row;
     const Layout* b_at = terms.other.is_value() ? layouts_.find(terms.other.value()) : nullptr;
     if (b_at == nullptr || b_at->lmad.rank() != 0) return refuse("the other factor is computed in the sum");
     std::optional<Value> column;
@@ -478,7 +479,7 @@ std::optional<std::string> sparse_schedule_fault(const Stm& kernel, const Functi
   }
   if (said.sections) {
     const SparseSchedule::Sections& sections = *said.sections;
-    if (said.family == Family::sddmm) return "sections are of products, not of sampled ones";
+    if (said.family == Family::sddmm) return "sections are of SpMM, not of SDDMM";
     if (sections.key.size() != 16 || sections.key.find_first_not_of("0123456789abcdef") != std::string::npos)
       return "a matrix' key has 16 hexadecimal digits";
     if (std::min({sections.rows, sections.columns, sections.pieces}) < 1)

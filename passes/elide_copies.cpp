@@ -117,14 +117,14 @@ class LoopStarts {
       if (const auto* copy = get_if<Copy>(stm)) copied.insert(classes.find(copy->array));
     });
     bool changed = false;
-    for (std::size_t k = 0; k < loop.params.size(); ++k) {
-      if (!is_array(values_, loop.params[k]) || !copied.contains(classes.find(loop.params[k]))) continue;
-      const Value source = loop.initial[k].value();
+    for (auto&& [param, initial] : ranges::views::zip(loop.params, loop.initial)) {
+      if (!is_array(values_, param) || !copied.contains(classes.find(param))) continue;
+      const Value source = initial.value();
       const Value copy =
           values_.add(Type::array(values_.type(source).element, values_.type(source).shape), values_.name(source));
       before.push_back({.pattern = {copy}, .op = Copy{source}, .location = location});
       made_.insert(copy);
-      loop.initial[k] = copy;
+      initial = copy;
       changed = true;
     }
     return changed;
@@ -309,11 +309,10 @@ class CopyEliminator {
   void iterations(const Stm& stm, const Loop& loop) {
     // A parameter's storage is what the loop started with: overwriting it consumes that, which is allowed only if it
     // was made for the loop.
-    for (std::size_t k = 0; k < loop.params.size(); ++k) {
-      const Value param = loop.params[k];
+    for (const auto& [param, initial] : ranges::views::zip(loop.params, loop.initial)) {
       if (!is_array(function_.values, param)) continue;
       give(param, {param});
-      if (starts_.contains(loop.initial[k].value())) home_[param] = loop.body.get();
+      if (starts_.contains(initial.value())) home_[param] = loop.body.get();
     }
     enter(*loop.body, true);
     std::map<Value, std::size_t> number;

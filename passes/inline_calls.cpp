@@ -21,6 +21,7 @@
 #include <boost/graph/strong_components.hpp>
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -296,15 +297,12 @@ class Inliner {
     std::vector<Stm> aliases;
     // A result that the body binds becomes the caller's value itself, with the name that it has there.
     Substitution renamed;
-    for (std::size_t k = 0; k < call.pattern.size(); ++k) {
-      const Operand& result = body->results[k];
+    for (const auto& [made, result] : ranges::views::zip(call.pattern, body->results)) {
       const bool bound_here = result.is_value() && defining_stm(*body, result.value()) != nullptr;
-      if (bound_here && renamed.try_emplace(result.value(), call.pattern[k]).second) continue;
+      if (bound_here && renamed.try_emplace(result.value(), made).second) continue;
       const Operand same = substitute(result, renamed);
-      aliases.push_back({.pattern = {call.pattern[k]},
-                         .op = Use{same},
-                         .location = call.location,
-                         .certificates = call.certificates});
+      aliases.push_back(
+          {.pattern = {made}, .op = Use{same}, .location = call.location, .certificates = call.certificates});
     }
     std::vector<Stm> out;
     for (const Stm& copied : body->stms) {

@@ -130,8 +130,8 @@ class Sparsifier {
     for (const Value base : bases) {
       sparsify::Reason reason{"no-contraction", "it is read by what is no kernel of one thread an element", {}};
       if (op != nullptr && op->level == SegLevel::thread) {
-        if (sample(stm, base, reason, out)) return true;
-        if (reason.code == "not-sampled" && contract(stm, base, reason, out)) return true;
+        if (as_sddmm(stm, base, reason, out)) return true;
+        if (reason.code == "not-sddmm" && contract(stm, base, reason, out)) return true;
       }
       reasons.emplace_back(base, std::move(reason));
     }
@@ -139,33 +139,33 @@ class Sparsifier {
     return false;
   }
 
-  bool sample(const Stm& stm, Value base, sparsify::Reason& reason, std::vector<Stm>& out) {
+  bool as_sddmm(const Stm& stm, Value base, sparsify::Reason& reason, std::vector<Stm>& out) {
     Builder host(result_.values);
     host.set_location(stm.location);
-    auto made = sparsify::sample(stm, sparse_, base, layouts_, host);
+    auto made = sparsify::match_sddmm(stm, sparse_, base, layouts_, host);
     if (const auto* refused = std::get_if<sparsify::Reason>(&made)) {
       reason = *refused;
       return false;
     }
     const Pattern& pattern = *sparse_.at(base).pattern;
-    auto& sampled = std::get<sparsify::Sampled>(made);
+    auto& sddmm = std::get<sparsify::Sddmm>(made);
     const std::vector<SegDim>& space = std::get<SegOp>(stm.op).space;
-    for (const Value result : stm.pattern) sampled.names.push_back(result_.values.name(result) + "_values");
-    sampled.kernel.attributes.push_back(
+    for (const Value result : stm.pattern) sddmm.names.push_back(result_.values.name(result) + "_values");
+    sddmm.kernel.attributes.push_back(
         make_attribute(attribute::sparse_product, pattern.name, attribute::SparseProduct::sddmm));
     const std::vector<Value> nonzeros = options_.tiles
-                                            ? sparsify::sddmm_tiles(sampled, space, pattern, options_.fused, host)
-                                            : sparsify::sddmm_nonzeros(sampled, host);
+                                            ? sparsify::sddmm_tiles(sddmm, space, pattern, options_.fused, host)
+                                            : sparsify::sddmm_nonzeros(sddmm, host);
     for (std::size_t k = 0; k < nonzeros.size(); ++k) {
-      const bool zero = sparsify::same_number(sampled.elsewhere[k], Scalar::zero(sampled.elsewhere[k].type()));
-      if (zero && sampled.row_dim + 2 == space.size() && sampled.column_dim + 1 == space.size()) {
+      const bool zero = sparsify::same_number(sddmm.elsewhere[k], Scalar::zero(sddmm.elsewhere[k].type()));
+      if (zero && sddmm.row_dim + 2 == space.size() && sddmm.column_dim + 1 == space.size()) {
         SparseArray array{&pattern, nonzeros[k]};
-        for (std::size_t d = 0; d < sampled.row_dim; ++d) array.batches.push_back(space[d].bound);
+        for (std::size_t d = 0; d < sddmm.row_dim; ++d) array.batches.push_back(space[d].bound);
         sparse_.insert_or_assign(stm.pattern[k], array);
       }
       const std::size_t first = host.stms().size();
-      sparsify::make_dense(stm.pattern[k], nonzeros[k], pattern, space, sampled.row_dim, sampled.column_dim,
-                           sampled.elsewhere[k], host);
+      sparsify::make_dense(stm.pattern[k], nonzeros[k], pattern, space, sddmm.row_dim, sddmm.column_dim,
+                           sddmm.elsewhere[k], host);
       for (std::size_t s = first; s < host.stms().size(); ++s)
         dense_.emplace(host.stms()[s].pattern.front(), stm.pattern[k]);
       copies_.push_back(stm.pattern[k]);
@@ -321,7 +321,7 @@ class Sparsifier {
   }
 
   void missed(const Stm& stm, Value base, const sparsify::Reason& reason) const {
-    report(RemarkKind::missed, stm.location, reason.code == "not-sampled" ? "no-contraction" : reason.code,
+    report(RemarkKind::missed, stm.location, reason.code == "not-sddmm" ? "no-contraction" : reason.code,
            fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base), reason.message),
            reason.suggestion);
   }

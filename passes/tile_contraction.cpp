@@ -38,6 +38,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <range/v3/view/zip.hpp>
 
 #include "ir/attributes.h"
 #include "ir/schedule.h"
@@ -243,8 +244,8 @@ class Tiler {
         const std::string own = prefix + "transposed.";
         Contraction transposed = prepared(tile::transpose_operands(matched, which, plan.schedule, body), own);
         // Indices as arrays are there already.
-        for (std::size_t o = 0; o < transposed.operands.size(); ++o)
-          if (transposed.operands[o].index) transposed.operands[o].base = contraction.operands[o].base;
+        for (auto&& [operand, original] : ranges::views::zip(transposed.operands, contraction.operands))
+          if (operand.index) operand.base = original.base;
         tiled_kernels(transposed, std::nullopt, own, inner, body);
         windows_ = of_tiled;
       });

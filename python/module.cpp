@@ -6,23 +6,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace apl::python;
 
-NB_MODULE(_apl, m) {
-  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const Failed& failed) {
-      raise(failed);
-    }
-  });
-  m.attr("__version__") = APL_VERSION;
-  // Operators and functions of JAX stay until the process ends.
-  nb::set_leak_warnings(false);
-  nb::enum_<Like>(m, "Like")
-      .value("numpy", Like::numpy)
-      .value("torch", Like::torch)
-      .value("jax", Like::jax)
-      .value("dlpack", Like::dlpack);
+namespace {
 
+void bind_module(nb::module_& m) {
   nb::class_<Module>(m, "Module")
       .def_prop_ro("stage", [](const Module& self) { return std::string(apl::to_text(self.module.stage)); })
       .def_prop_ro("file", [](const Module& self) { return self.module.file; })
@@ -52,7 +38,9 @@ NB_MODULE(_apl, m) {
              return all;
            })
       .def("entries", [](const Module& self) { return entry_list(apl::entry_types(self.module)); });
+}
 
+void bind_program(nb::module_& m) {
   nb::class_<Matrix>(m, "Matrix")
       .def_prop_ro(
           "shape",
@@ -76,7 +64,38 @@ NB_MODULE(_apl, m) {
       .def("wait", [](Program& self) { check(self.program().wait()); })
       .def_prop_ro("microseconds", [](Program& self) { return self.program().last_microseconds(); })
       .def("entries", [](Program& self) { return entry_list(self.program().entries()); });
+}
 
+// On values of the host; results are arrays of NumPy.
+nb::list interpret(Compiler& self, const Module& module, const std::string& entry, nb::list arguments) {
+  const std::vector<apl::EntryType> entries = apl::entry_types(module.module);
+  const auto type = std::ranges::find(entries, entry, &apl::EntryType::name);
+  if (type == entries.end() || type->inputs.size() != arguments.size())
+    throw Failed{{bad("no entry `" + entry + "` that takes so many values")}, {}, {}};
+  std::vector<apl::HostValue> values;
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    Given given;
+    take(arguments[k], type->inputs[k], given);
+    if (given.value.on_device) throw Failed{{bad("the interpreter takes arrays of the host")}, {}, {}};
+    apl::HostValue host = apl::HostValue::zeros(given.value.type, given.value.shape);
+    if (!host.data.empty()) std::memcpy(host.data.data(), given.value.data, host.data.size());
+    values.push_back(std::move(host));
+  }
+  const auto results =
+      self.collect(module.module, [&] { return self.compiler.interpret(module.module, entry, values); });
+  nb::list all;
+  for (const apl::HostValue& result : results) {
+    auto held = std::make_unique<apl::HostValue>(result);
+    std::vector<std::size_t> shape(result.shape.begin(), result.shape.end());
+    void* data = held->data.data();
+    nb::capsule keep(held.release(), [](void* it) noexcept { delete static_cast<apl::HostValue*>(it); });
+    all.append(
+        nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), keep, nullptr, dtype_of(result.type))));
+  }
+  return all;
+}
+
+void bind_compiler(nb::module_& m) {
   nb::class_<Compiler>(m, "Compiler")
       .def(nb::init<>())
       .def("set", [](Compiler& self, const std::string& name,
@@ -145,34 +164,10 @@ NB_MODULE(_apl, m) {
              return Program(self.collect(module.module, [&] { return self.compiler.load(module.module, backend); }),
                             self.compiler.cuda_device());
            })
-      .def("interpret", [](Compiler& self, const Module& module, const std::string& entry, nb::list arguments) {
-        const std::vector<apl::EntryType> entries = apl::entry_types(module.module);
-        const auto type = std::ranges::find(entries, entry, &apl::EntryType::name);
-        if (type == entries.end() || type->inputs.size() != arguments.size())
-          throw Failed{{bad("no entry `" + entry + "` that takes so many values")}, {}, {}};
-        std::vector<apl::HostValue> values;
-        for (std::size_t k = 0; k < arguments.size(); ++k) {
-          Given given;
-          take(arguments[k], type->inputs[k], given);
-          if (given.value.on_device) throw Failed{{bad("the interpreter takes arrays of the host")}, {}, {}};
-          apl::HostValue host = apl::HostValue::zeros(given.value.type, given.value.shape);
-          if (!host.data.empty()) std::memcpy(host.data.data(), given.value.data, host.data.size());
-          values.push_back(std::move(host));
-        }
-        const auto results =
-            self.collect(module.module, [&] { return self.compiler.interpret(module.module, entry, values); });
-        nb::list all;
-        for (const apl::HostValue& result : results) {
-          auto held = std::make_unique<apl::HostValue>(result);
-          std::vector<std::size_t> shape(result.shape.begin(), result.shape.end());
-          void* data = held->data.data();
-          nb::capsule keep(held.release(), [](void* it) noexcept { delete static_cast<apl::HostValue*>(it); });
-          all.append(
-              nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), keep, nullptr, dtype_of(result.type))));
-        }
-        return all;
-      });
+      .def("interpret", &interpret, "module"_a, "entry"_a, "arguments"_a);
+}
 
+void bind_ffi(nb::module_& m) {
   m.def(
       "ffi_target",
       [](const Compiler& compiler, const Module& module, const std::string& backend, const std::string& entry) {
@@ -182,6 +177,9 @@ NB_MODULE(_apl, m) {
       },
       "compiler"_a, "module"_a, "backend"_a, "entry"_a);
   m.def("ffi_function", [] { return reinterpret_cast<std::uintptr_t>(&ffi_call); });
+}
+
+void bind_search(nb::module_& m) {
   m.def(
       "search_plan",
       [](std::int64_t rows, std::int64_t columns,
@@ -202,4 +200,29 @@ NB_MODULE(_apl, m) {
       },
       "rows"_a, "columns"_a, "row_start"_a, "column"_a, "operation"_a, "width"_a, "element_bytes"_a, "device"_a,
       "seconds"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_apl, m) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Failed& failed) {
+      raise(failed);
+    }
+  });
+  m.attr("__version__") = APL_VERSION;
+  // Operators and functions of JAX stay until the process ends.
+  nb::set_leak_warnings(false);
+  nb::enum_<Like>(m, "Like")
+      .value("numpy", Like::numpy)
+      .value("torch", Like::torch)
+      .value("jax", Like::jax)
+      .value("dlpack", Like::dlpack);
+  bind_module(m);
+  bind_program(m);
+  bind_compiler(m);
+  bind_ffi(m);
+  bind_search(m);
 }

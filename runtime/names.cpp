@@ -24,6 +24,8 @@ std::string hexadecimal_code(unsigned char c) {
   return "z" + digits + "U";
 }
 
+constexpr std::string_view kFloats = "flt";  // of ir/ops.def
+
 // Words of C, C++ and CUDA, names that generated functions have themselves, functions that they call, and macros.
 // Macros in capitals are recognised by their look.
 const std::unordered_set<std::string_view>& known_words() {
@@ -53,11 +55,12 @@ const std::unordered_set<std::string_view>& known_words() {
       "isnan", "isnormal", "isunordered", "linux", "sched_priority", "signbit", "unix", "va_arg", "va_copy", "va_end",
       "va_start", "L_ctermid", "L_cuserid", "L_tmpnam", "P_tmpdir", "i386", "no_argument", "optional_argument",
       "required_argument", "st_atime", "st_ctime", "st_mtime",
-      // mathematics
-      "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "cospi",
-      "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin", "fmod", "gamma", "hypot",
-      "j0", "j1", "jn", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "nextafter", "pow", "rint", "round",
-      "rsqrt", "sin", "sinh", "sinpi", "sqrt", "tan", "tanh", "tanpi", "tgamma", "trunc", "y0", "y1", "yn"};
+  // mathematics: what operations on floats are called, and other names that C has there
+#define APL_UNARY(name, text, domain) kFloats == #domain ? text : "",
+#define APL_BINARY(name, text, domain) kFloats == #domain ? text : "",
+#include "ir/ops.def"
+      "cospi", "exp10", "exp2", "expm1", "fabs", "fma", "fmax", "fmin", "fmod", "j0", "j1", "jn", "pow", "rint",
+      "sinpi", "tanpi", "tgamma", "trunc", "y0", "y1", "yn"};
   return words;
 }
 

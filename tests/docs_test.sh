@@ -161,6 +161,15 @@ while IFS= read -r pipeline; do
 done < <(sed -E 's/^ *(\/\/)? *//' "$tree"/docs/*.md "$tree"/passes/*.h | grep -E '^[a-z-]+(\{[^}]*\})?(,[a-z-]+(\{[^}]*\})?){2,}$')
 ((pipelines >= 2)) || fail "$pipelines pipelines are found"
 
+# Each code of a message is documented, in the words of its declaration.
+codes=0
+while IFS='"' read -r _ code _ summary _; do
+  row=$(grep -F -e "| \`$code\` |" "$tree/docs/diagnostics.md")
+  [[ $row == *"| $summary |" ]] || fail "diagnostics.md: no row for $code: $summary"
+  ((++codes))
+done < <(grep '^APL_DIAGNOSTIC(' "$tree/ir/diagnostics.def")
+((codes > 40)) || fail "only $codes codes of messages are found"
+
 # README's program is the file that it names.
 diff <(sed -n '/^```futhark/,/^```/p' "$tree/README.md" | sed '1d;$d') \
   <(head -9 "$tree/examples/tour/graph_layer.fut") || fail "README's program is not examples/tour/graph_layer.fut"
@@ -171,6 +180,30 @@ for path in "$tree"/README.md "$tree"/docs/*.md "$tree"/examples/README.md; do
     [[ -e $(dirname "$path")/${link%%#*} ]] || fail "${path#"$tree/"}: a link to $link, which is not there"
   done < <(sed '/^```/,/^```/d' "$path" | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//')
 done
+# Files that are named are there; in a row of a table a file without a folder lies in that of the one before it, or is to
+# be found by its name. Not those of the example in adding-a-pass.md, nor of Futhark's own tests in testing.md.
+rooms='ir|passes|codegen|runtime|frontend|machine|suite|aplc|capi|python|tests|bench|examples|cmake|docs'
+named=0
+while read -r path row name; do  # row: its number in the file, 0 outside of tables
+  [[ $name == *NAME* || $name == *BACKEND* || $name == *fold_zeros* ]] && continue
+  if [[ $name =~ ^($rooms)/ ]]; then
+    [[ $name == tests/*.fut && $name != tests/programs/* ]] && continue
+    [[ -e $tree/$name ]] || fail "$path: there is no $name"
+    inside=${name%/*} of=$path:$row
+  elif [[ $row != 0 && ${of:-} == "$path:$row" ]]; then
+    [[ -e $tree/$inside/$name || -e $tree/${inside%/*}/$name || -n $(find "$tree/$inside" -name "${name##*/}" -print -quit) ]] ||
+      fail "$path: there is no $name in $inside"
+  else
+    continue
+  fi
+  ((++named))
+done < <(cd "$tree" && awk -F'`' '
+  FNR == 1 { fenced = 0 }
+  /^```/ { fenced = !fenced }
+  !fenced { for (k = 2; k <= NF; k += 2)
+    if ($k ~ /^[a-z_]+(\/[A-Za-z0-9_.-]+)*(\/|\.(cpp|h|c|cu|def|py|cmake|sh|txt|fut|map))$/)
+      print FILENAME, /^\|/ ? FNR : 0, $k }' README.md CONTRIBUTING.md docs/*.md)
+((named > 200)) || fail "only $named files are named"
 ((run > 15 && looked_at > 20)) || fail "only $run lines are run, and $looked_at looked at"
 ((not_installed == 0)) || echo "$not_installed lines are of programs that are not installed"
 echo "$run lines are run, of $looked_at others the options are looked at"

@@ -1,5 +1,7 @@
 #include "aplc/reduce/edits.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -162,8 +164,8 @@ class Pruner {
     for (bool changed = true; changed;) {
       changed = false;
       const std::set<Value> read = free_values(*without_dead_code(with_results_of(loop.body, kept), values_), values_);
-      for (std::size_t k = 0; k < kept.size(); ++k)
-        if (!kept[k] && read.contains(loop.params[k])) kept[k] = changed = true;
+      for (auto&& [keep, param] : ranges::views::zip(kept, loop.params))
+        if (!keep && read.contains(param)) keep = changed = true;
     }
     keep_where(loop.params, kept);
     keep_where(loop.initial, kept);
@@ -381,7 +383,7 @@ std::vector<Function> unwrapped(const Function& function, Value statement) {
         const bool here = !stm.pattern.empty() && stm.pattern.front() == statement;
         if (const auto inner = here ? inside(stm) : std::nullopt) {
           stms.insert(stms.end(), inner->stms.begin(), inner->stms.end());
-          for (std::size_t k = 0; k < stm.pattern.size(); ++k) map.emplace(stm.pattern[k], inner->results[k]);
+          for (const auto& [made, result] : ranges::views::zip(stm.pattern, inner->results)) map.emplace(made, result);
           continue;
         }
         Stm kept = stm;
@@ -406,7 +408,7 @@ std::vector<Function> unwrapped(const Function& function, Value statement) {
     const auto* loop = get_if<Loop>(stm);
     if (!loop) return std::nullopt;
     Substitution map;
-    for (std::size_t k = 0; k < loop->params.size(); ++k) map.emplace(loop->params[k], loop->initial[k]);
+    for (const auto& [param, initial] : ranges::views::zip(loop->params, loop->initial)) map.emplace(param, initial);
     if (loop->index) map.emplace(loop->index, Scalar::integer(ScalarType::i64, 0));
     return *substitute(loop->body, map, values);
   });

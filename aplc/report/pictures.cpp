@@ -1,5 +1,6 @@
 // The flow of kernels.
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -53,9 +54,9 @@ class Flow {
         continue;
       }
       if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
-        for (std::size_t k = 0; k < loop->params.size(); ++k) set(loop->params[k], of(loop->initial[k]));
+        for (const auto& [param, initial] : ranges::views::zip(loop->params, loop->initial)) set(param, of(initial));
         this->body(*loop->body);
-        for (std::size_t k = 0; k < stm.pattern.size(); ++k) set(stm.pattern[k], of(loop->body->results[k]));
+        for (const auto& [made, result] : ranges::views::zip(stm.pattern, loop->body->results)) set(made, of(result));
       } else if (apl::is_branch(stm.op)) {
         for (const apl::BodyPtr& side : apl::branches(stm.op)) {
           this->body(*side);

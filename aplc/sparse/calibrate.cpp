@@ -13,7 +13,6 @@
 
 #include "aplc/sparse/files.h"
 #include "passes/sparse/plan.h"
-#include "runtime/backends/cuda.h"
 #include "runtime/backends/cuda/clock.h"
 #include "runtime/program/bridge.h"
 #include "runtime/sparse/csr_view.h"
@@ -336,9 +335,7 @@ double choice(const apl_device& device, const std::vector<RanProduct>& samples) 
 apl::Result<std::string> calibrate(const Calibration& how) {
   auto clock = apl::cuda::Clock::open();
   if (!clock) return std::move(clock).error();
-  apl::CudaOptions options;
-  options.stream = (*clock)->stream();
-  auto backend = apl::make_cuda_backend(options);
+  auto backend = (*clock)->backend();
   if (!backend) return std::move(backend).error();
   Runs runs(how, *std::move(clock), *std::move(backend));
   std::vector<RanProduct> half[2];  // to fit, to evaluate by

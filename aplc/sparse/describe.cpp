@@ -112,9 +112,10 @@ void describe_kernels(const Explained& product, const apl_sparse_csr& csr, const
   const double dense =
       apl::sparse::dense_microseconds(modelled_device(), product.type, op, csr.rows, csr.columns, width);
   const Estimate both{sparse, dense};
+  const std::string_view fitted = fitted_in(product.type, product.sddmm);
   facts.emplace_back("predicted",
                      fmt::format("{} ({} on an H200{}, {} {})", microseconds(sparse), apl::to_text(product.type),
-                                 apl_sparse_is_half(type) != 0 ? "" : ", by what was fitted to f16",
+                                 fitted.empty() ? "" : fmt::format(", by a model that was fitted in {}", fitted),
                                  product.sddmm ? "depth" : "width", width));
   facts.emplace_back("predicted dense", microseconds(dense));
   facts.emplace_back("dense by cuBLAS", microseconds(apl::sparse::library_microseconds(

@@ -8,6 +8,7 @@
 #include "machine/target/records.h"
 #include "machine/target/target.h"
 #include "runtime/sparse/csr_view.h"
+#include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/device_operand.h"
 #include "suite/sparse/dense_product.h"
 
@@ -18,6 +19,12 @@ using apl::sparse::Operator;
 const apl_device& modelled_device() {
   static const apl_device usual = *apl::find_device(std::string(apl::find_dialect("cuda")->record));
   return usual;
+}
+
+std::string_view fitted_in(apl::ScalarType element, bool sddmm) {
+  const bool is_half = apl_sparse_is_half(static_cast<std::int32_t>(element)) != 0;
+  if (is_half || (element == apl::ScalarType::f32 && !sddmm)) return "";
+  return sddmm ? "f16" : "f16 and f32";
 }
 
 std::string Estimate::verdict() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "ir/scalar.h"
 #include "machine/tiles/plan.h"
@@ -14,6 +15,8 @@ namespace aplc::sparse {
 
 // Whose times they are.
 const apl_device& modelled_device();
+// In which types its figures were fitted, if this is none of them; empty if it is.
+std::string_view fitted_in(apl::ScalarType element, bool sddmm);
 
 struct Estimate {
   double sparse = 0, dense = 0;  // microseconds; dense as a plan runs it that says so

@@ -4,7 +4,6 @@
 
 #include "aplc/driver.h"
 #include "aplc/sparse/files.h"
-#include "runtime/backends/cuda.h"
 #include "runtime/backends/cuda/clock.h"
 #include "runtime/program/bridge.h"
 #include "runtime/sparse/csr_view.h"
@@ -113,9 +112,7 @@ apl::Result<std::unique_ptr<OnDevice>> OnDevice::make(const apl::sparse::Csr& ma
                                                       const apl::sparse::Problem& problem, apl::ScalarType type) {
   auto clock = apl::cuda::Clock::open();
   if (!clock) return std::move(clock).error();
-  apl::CudaOptions options;
-  options.stream = (*clock)->stream();
-  auto backend = apl::make_cuda_backend(options);
+  auto backend = (*clock)->backend();
   if (!backend) return std::move(backend).error();
   const apl_device device = (*backend)->device();
   std::unique_ptr<State> state(new State{matrix, problem, static_cast<std::int32_t>(type), device, *std::move(clock),

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/plans.h"
 
 namespace aplc {
 namespace {
@@ -55,6 +56,30 @@ std::string commented(const std::string& text) {
 }
 
 }  // namespace
+
+void BlockOptions::add_to(CLI::App& command) {
+  command.add_option("--backend", backend, "c, interp, emulate or cuda")
+      ->check(CLI::IsMember({"c", "interp", "emulate", "cuda"}))
+      ->capture_default_str();
+  command.add_option("--plan", plans, sparse::kPlanHelp)->type_name("OPERAND=PLAN")->allow_extra_args(false);
+  command.add_flag("--use-cublas", use_cublas, sparse::kCublasHelp);
+  command.add_option("--tuning", tuning, "ending of the files with tuning parameters, FILE.ENDING")
+      ->type_name("ENDING")
+      ->capture_default_str();
+  command.add_flag("--no-tuning", no_tuning, "do not read them");
+  command
+      .add_option("--pass-option", pass_options,
+                  "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
+  command.add_option("--seed", seed, "of random inputs of test blocks")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--spec-file", spec_file, "test blocks for all programs, without the comments' dashes")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command.add_flag("--no-cache", no_cache, "compile even what was compiled before, and keep nothing");
+}
 
 std::string_view to_text(TestKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 

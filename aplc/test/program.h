@@ -13,30 +13,37 @@ namespace aplc {
 
 enum class TestMode : std::uint8_t { run, compile, typecheck };
 
-struct TestOptions {
+// What `aplc test` and `aplc bench` are told alike of programs with test blocks.
+struct BlockOptions {
   std::vector<std::string> paths;
   std::string backend = "c";
-  TestMode mode = TestMode::run;
   std::string entry;  // empty: all
   std::vector<std::string> excluded;
   std::vector<std::string> plans;  // OPERAND=FILE of sparse operands
   bool use_cublas = false;
-  TileOptions tiles;
-  std::size_t concurrency = 0;  // 0: as many as there are processors
   double timeout = 60;
-  std::string reference = "interp";  // or c, or interp-or-c
-  double reference_timeout = 20;
-  double memory = 8;  // gibibytes of address space; not for cuda
   std::string json;
   std::string tuning = "tuning";  // the ending of the file beside a program that has its tuning parameters
   bool no_tuning = false;
   bool no_cache = false;
-  bool structure = false;
-  bool no_terminal = false;               // no line of progress
   std::vector<std::string> pass_options;  // for programs that run as servers
   std::uint64_t seed = 1;                 // of random inputs
   std::string spec_file;                  // has the test blocks of all programs; empty: each has its own
   std::string temporary_folder;           // set by the run
+
+  // The options that are called alike in both.
+  void add_to(CLI::App& command);
+};
+
+struct TestOptions : BlockOptions {
+  TestMode mode = TestMode::run;
+  TileOptions tiles;
+  std::size_t concurrency = 0;       // 0: as many as there are processors
+  std::string reference = "interp";  // or c, or interp-or-c
+  double reference_timeout = 20;
+  double memory = 8;  // gibibytes of address space; not for cuda
+  bool structure = false;
+  bool no_terminal = false;  // no line of progress
 };
 
 enum class TestStatus : std::uint8_t { waiting, passed, failed, skipped };

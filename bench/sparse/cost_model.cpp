@@ -180,8 +180,8 @@ nlohmann::json compare(const std::vector<SubTask>& all, const Profile& profile, 
   if (n == 0) return {};
   const double pearson = (n * xy - x * y) / std::sqrt((n * xx - x * x) * (n * yy - y * y));
   const double rmse = std::sqrt(squares / n) / 1e6;
-  fmt::print("{} {}, {:5} sub-tasks, {:32}: Pearson {:.4f} ({}), RMSE {:.1e} ms ({}), mean error {:.1f} %\n",
-             to_text(op), op == Operator::spmm ? "lists" : "runs ", n, who, pearson,
+  fmt::print("{} {:8}, {:5} sub-tasks, {:32}: Pearson {:.4f} ({}), RMSE {:.1e} ms ({}), mean error {:.1f} %\n",
+             to_text(op), op == Operator::spmm ? "ELL rows" : "segments", n, who, pearson,
              op == Operator::spmm ? "0.9243" : "0.9997", rmse, op == Operator::spmm ? "1.4e-4" : "4.8e-5",
              100 * relative / n);
   return {{"sub_tasks", n}, {"pearson", pearson}, {"rmse_milliseconds", rmse}, {"mean_relative_error", relative / n}};
@@ -232,9 +232,10 @@ nlohmann::json run_cost_model(const SparseOptions& options, std::vector<Picture>
     nlohmann::json& here = result[std::string(to_text(op))];
     here["calibrated"] = compare(all, calibrated, op, 0, 1, "as aplc sparse calibrate says", &points);
     here["fitted"] = compare(all, fitted, op, 1, 2, "fitted to every other one", nullptr);
-    pictures.push_back({op == Operator::spmm ? "lists" : "runs",
-                        plot(fmt::format("{} of {} on one core", op == Operator::spmm ? "Lists" : "Runs", to_text(op)),
-                             "predicted ns", "measured ns", points, true)});
+    pictures.push_back(
+        {op == Operator::spmm ? "lists" : "runs",
+         plot(fmt::format("{} of {} on one core", op == Operator::spmm ? "ELL rows" : "nnz segments", to_text(op)),
+              "predicted ns", "measured ns", points, true)});
   }
   return result;
 }

@@ -30,7 +30,7 @@ class FirstLevelCover {
 
   bool done() const { return left_count_ == 0 || !formats_.block; }
 
-  // Whole rows, of which something is left, as lists or runs.
+  // Whole rows, of which something is left, as ELL rows or nnz segments.
   double limit() {
     if (!formats_.ell && !formats_.segment) return kNever;
     double cost = 0;

@@ -1,6 +1,6 @@
 // What a search of depth 1 finds, as STile means it (section 5.4): every tile is made of the matrix as it is, so that
-// lists hold whole rows, with what blocks took already. Such plans would add non-zeros twice, and cannot be made; their
-// cost by the model says what the second level is worth.
+// ELL rows hold whole rows, with what blocks took already. Such plans would add non-zeros twice, and cannot be made;
+// their cost by the model says what the second level is worth.
 #pragma once
 
 #include "passes/sparse/search.h"

@@ -49,7 +49,7 @@ Plan plan_for(const Csr& matrix, const Profile& here, const Variant& variant, co
 json run_levels(const SparseOptions& options) {
   const Profile here = calibrate("here");
   json all = json::array();
-  fmt::print("\nLevels on a core, SpMM, f32, J = {}: microseconds, the least of {} turns, and by the model\n",
+  fmt::print("\nLevels on a core, SpMM, f32, J = {}: microseconds, the least of {} rounds, and by the model\n",
              kColumnsOfB, kRounds);
   std::vector<double> logs(kVariants.size());
   int count = 0;

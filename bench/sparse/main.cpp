@@ -1,5 +1,6 @@
-// apl_sparse_bench: what the paper on STile studies, asked of our search (docs/sparse.md). Times of plans are the cost
-// model's for the H200, unless a table says measured: then they are this machine's, one thread, the least of several.
+// apl_sparse_bench: what the paper on STile studies, asked of our search (docs/sparse-measured.md). Times of plans are
+// the cost model's for the H200, unless a table says measured: then they are this machine's, one thread, the least of
+// several.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -61,7 +62,7 @@ int main(int count, char** arguments) {
   line.option("--most", options.most, "leave out matrices with more non-zeros");
   line.option("--matrices", options.only, "only those with one of these parts in their names");
   line.option("--threads", options.threads, "of searches (default: one a processor)");
-  line.option("--sub-tasks", options.sub_tasks, "lists that the cost model is asked for");
+  line.option("--sub-tasks", options.sub_tasks, "ELL rows that the cost model is asked for");
   line.option("--results", results, "folder for a JSON file and pictures of each study: sparse-STUDY-DATE.json");
   if (const auto code = line.parse(count, arguments)) return *code;
   if (!ablation && !levels && !memory && !times && !model) ablation = levels = memory = times = model = true;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "runtime/backends/cuda.h"
 #include "runtime/backends/cuda/library.h"
 #include "runtime/backends/emulate.h"
 
@@ -90,9 +89,7 @@ Gpu::Gpu(bool emulated, bool once, ScalarType type) : once_(once || emulated), t
     backend = make_emulate_backend({});
   } else {
     clock_ = need(cuda::Clock::open());
-    CudaOptions options;
-    options.stream = clock_->stream();
-    backend = need(make_cuda_backend(options));
+    backend = need(clock_->backend());
   }
   bridge_ = std::make_unique<program::Bridge>(std::move(backend), nullptr);
   const std::string text =

@@ -31,7 +31,13 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     for (const Choose::Alternative& alternative : choose->alternatives)
       for_each_stm(*alternative.body, [&](const Stm& kernel) {
         const auto planned = kernel.pattern.empty() ? plan_kernels.end() : plan_kernels.find(kernel.pattern.front());
-        if (planned != plan_kernels.end()) found.planned(variant_number(alternative)) = planned->second;
+        if (planned == plan_kernels.end()) return;
+        std::shared_ptr<PlanKernels>* its = found.planned(variant_number(alternative));
+        if (its == nullptr)
+          unsupported(stm.location, fmt::format("plans of the variant `{}` of a contraction, which the host does not "
+                                                "choose among",
+                                                alternative.name));
+        *its = planned->second;
       });
     if (!found.tiled) return;
     if (found.parts) found.splits = found.parts->data.splits();
@@ -44,8 +50,13 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
   return all;
 }
 
-std::shared_ptr<PlanKernels>& Variants::planned(int variant) {
-  return variant == APL_VARIANT_SPLIT ? parts : variant == APL_VARIANT_TRANSPOSED ? transposed : tiled;
+std::shared_ptr<PlanKernels>* Variants::planned(int variant) {
+  switch (variant) {
+    case APL_VARIANT_TILED: return &tiled;
+    case APL_VARIANT_SPLIT: return &parts;
+    case APL_VARIANT_TRANSPOSED: return &transposed;
+    default: return nullptr;
+  }
 }
 
 bool is_of_variants(const Choose& choose) {
@@ -63,6 +74,7 @@ int variant_number(const Choose::Alternative& alternative) {
 }
 
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
+  static_assert(APL_VARIANTS == 5);  // a list of kernels has the number of its variant
   variants.name = unit.fresh_in_file(variants.tiled->name + "_variants",
                                      {"_data", "_transposed", "_splits", "_0", "_1", "_2", "_3", "_4"});
   variants.number = unit.fresh("variant");

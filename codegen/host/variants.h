@@ -19,7 +19,8 @@ struct Variants {
   std::string name, number;                        // of the set, and the variable; empty until the choice is made
   std::vector<std::string> kernels[APL_VARIANTS];  // beside those of plans
 
-  std::shared_ptr<PlanKernels>& planned(int variant);
+  // Where those of a variant (enum apl_variant) are kept; null: it has none.
+  std::shared_ptr<PlanKernels>* planned(int variant);
 };
 
 // In the order of the program; where there are no plans there is nothing to choose. How often a reduction is split is

@@ -54,20 +54,14 @@ constexpr std::int64_t kWaiting = 16;  // strips whose sums wait for the next pi
 
 // What C calls elements in memory, and what they are added up in: integers wrap.
 std::string c_type_of(ScalarType type) {
-  switch (type) {
-    case ScalarType::f16: return "apl_half";
-    case ScalarType::f32: return "float";
-    case ScalarType::f64: return "double";
-    default: break;
-  }
-  if (is_storage(type)) return "apl_bfloat";
+  if (is_float(type)) return std::string(facts(type).kernel_type);
   return fmt::format("uint{}_t", 8 * byte_size(type));
 }
 
 // One element as a number.
 std::string read_text(ScalarType type, const std::string& element) {
   if (type == ScalarType::f16) return "apl_from_half(" + element + ")";
-  if (is_storage(type)) return "apl_from_bf16(" + element + ")";
+  if (is_storage(type)) return fmt::format("apl_from_{}({})", to_text(type), element);
   return element;
 }
 

@@ -1,5 +1,7 @@
 // Loops. A loop parameter without a written type is consumed where the body consumes it; so the body is looked at as
 // if it could consume all of them, and what it did decides what the initial values have to give away.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -46,8 +48,8 @@ FlowPtr Consumption::loop_parameter(const Pattern& pattern, const std::vector<Lo
   Flow copy = *outline;
   if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
     if (copy.fields.size() != tuple->elements.size()) return outline;
-    for (std::size_t k = 0; k < copy.fields.size(); ++k)
-      copy.fields[k].second = loop_parameter(*tuple->elements[k], params);
+    for (auto&& [field, element] : ranges::views::zip(copy.fields, tuple->elements))
+      field.second = loop_parameter(*element, params);
     return make_flow(std::move(copy));
   }
   if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {

@@ -1,4 +1,6 @@
 // What the `*` of written types say.
+#include <range/v3/view/zip.hpp>
+
 #include <string>
 #include <utility>
 
@@ -46,8 +48,8 @@ FlowPtr Consumption::written(const TypeExpr& type, const FlowPtr& outline, int d
   Flow copy = *outline;
   if (const auto* tuple = std::get_if<TypeTuple>(&type.node)) {
     if (copy.fields.size() != tuple->elements.size()) return outline;
-    for (std::size_t k = 0; k < copy.fields.size(); ++k)
-      copy.fields[k].second = written(*tuple->elements[k], copy.fields[k].second, depth + 1);
+    for (auto&& [field, element] : ranges::views::zip(copy.fields, tuple->elements))
+      field.second = written(*element, field.second, depth + 1);
     return make_flow(std::move(copy));
   }
   if (const auto* record = std::get_if<TypeRecord>(&type.node)) {
@@ -89,7 +91,7 @@ FlowPtr Consumption::parameter(const Pattern& pattern) {
   Flow copy = *outline;
   if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
     if (copy.fields.size() != tuple->elements.size()) return outline;
-    for (std::size_t k = 0; k < copy.fields.size(); ++k) copy.fields[k].second = parameter(*tuple->elements[k]);
+    for (auto&& [field, element] : ranges::views::zip(copy.fields, tuple->elements)) field.second = parameter(*element);
     return make_flow(std::move(copy));
   }
   if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {

@@ -1,4 +1,6 @@
 // map, reduce and their kin, and functions on functions.
+#include <range/v3/view/zip.hpp>
+
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
@@ -31,7 +33,7 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
   map.widths = widths;
   for (std::size_t k = 0; k < widths.size(); ++k)
     map.indices.push_back(builder_->values().add(Type::scalar(ScalarType::i64), "i"));
-  for (std::size_t k = 0; k < widths.size(); ++k) known_.indices[map.indices[k]] = widths[k];
+  for (const auto& [width, index] : ranges::views::zip(widths, map.indices)) known_.indices[index] = width;
   const Values rows = stream(widths, map.indices, arrays, map.inputs, map.map.params);
   StaticValue form;
   std::vector<Type> types;
@@ -107,12 +109,12 @@ ReduceOp Lowerer::reduce_op(const StaticValue& op, const StaticValue& neutral, c
   for (const Operand& operand : left) right.emplace_back(builder_->values().add(type_of(operand), "b"));
   for (const Operand& operand : left) operation.op.params.push_back(operand.value());
   for (const Operand& operand : right) operation.op.params.push_back(operand.value());
-  for (std::size_t k = 0; k < left.size(); ++k)
-    operation.neutral[k] = operand(coerced(StaticValue(operation.neutral[k]), type_of(left[k]).shape));
+  for (auto&& [neutral, like] : ranges::views::zip(operation.neutral, left))
+    neutral = operand(coerced(StaticValue(neutral), type_of(like).shape));
   operation.op.body = body([&] {
     std::vector<Operand> results = leaves(apply(op, {with_leaves(neutral, left), with_leaves(neutral, right)}));
-    for (std::size_t k = 0; k < results.size(); ++k)
-      results[k] = operand(coerced(StaticValue(results[k]), type_of(left[k]).shape));
+    for (auto&& [result, like] : ranges::views::zip(results, left))
+      result = operand(coerced(StaticValue(result), type_of(like).shape));
     return results;
   });
   return operation;
@@ -236,8 +238,8 @@ StaticValue Lowerer::repeat(const StaticValue& initial, const std::optional<Poly
   loop.body = body([&] {
     const Poly i = bound ? Poly(loop.index) : Poly(0);
     std::vector<Operand> results = leaves(next(with_leaves(initial, params), i));
-    for (std::size_t k = 0; k < results.size(); ++k)
-      results[k] = operand(coerced(StaticValue(results[k]), type_of(params[k]).shape));
+    for (auto&& [result, param] : ranges::views::zip(results, params))
+      result = operand(coerced(StaticValue(result), type_of(param).shape));
     go_on(results);
     return results;
   });

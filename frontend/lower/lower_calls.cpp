@@ -181,11 +181,11 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
   const Function& function = *callee.function;
   std::unordered_map<Value, Poly> actual;
   Apply call{function.name, {}};
-  for (std::size_t k = 0; k < sizes.size(); ++k) {
-    const auto operand = as_operand(sizes[k]);
+  for (const auto& [size, name] : ranges::views::zip(sizes, function.sizes)) {
+    const auto operand = as_operand(size);
     if (!operand) return std::nullopt;
     call.arguments.push_back(*operand);
-    actual.emplace(function.sizes[k], sizes[k]);
+    actual.emplace(name, size);
   }
   std::vector<StaticValue> parts;
   for (const StaticValue& argument : arguments)
@@ -206,8 +206,8 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
     if (!size) return std::nullopt;
     call.arguments.push_back(*size);
   }
-  for (std::size_t k = 0; k < parts.size(); ++k)
-    if (const Poly* index = parts[k].index()) actual.emplace(function.params[k], *index);
+  for (const auto& [part, param] : ranges::views::zip(parts, function.params))
+    if (const Poly* index = part.index()) actual.emplace(param, *index);
   const auto replace = [&](Value symbol) -> std::optional<Poly> {
     auto found = actual.find(symbol);
     return found == actual.end() ? std::nullopt : std::optional(found->second);
@@ -220,15 +220,15 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
   std::vector<Type> results;
   for (const Type& type : function.results) results.push_back(here(type));
   // A size that is no name here would lose what it is made of on its way through the call.
-  for (std::size_t k = 0; k < parts.size(); ++k) {
-    const Poly* index = parts[k].index();
+  for (const auto& [part, param] : ranges::views::zip(parts, function.params)) {
+    const Poly* index = part.index();
     if (index == nullptr || as_operand(*index)) continue;
     for (const Type& type : function.results)
       for (const Poly& size : type.shape)
-        if (size.mentions(function.params[k])) return std::nullopt;
+        if (size.mentions(param)) return std::nullopt;
   }
-  for (std::size_t k = 0; k < parts.size(); ++k)
-    call.arguments.push_back(operand(coerced(parts[k], here(function.type(function.params[k])).shape)));
+  for (const auto& [part, param] : ranges::views::zip(parts, function.params))
+    call.arguments.push_back(operand(coerced(part, here(function.type(param)).shape)));
   const std::vector<Value> values = builder_->let_typed({"r"}, results, std::move(call));
   return with_leaves(callee.value, {values.begin(), values.end()});
 }

@@ -1,4 +1,6 @@
 // Branches, loops, asserts and the operators that evaluate their second operand only where it matters.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -124,8 +126,8 @@ BodyPtr Lowerer::handing_on(const BodyPtr& inner, const std::vector<Poly>& sizes
     builder_->append_all(inner->stms);
     std::vector<Operand> results;
     for (const Poly& size : sizes) results.push_back(operand(StaticValue(size)));
-    for (std::size_t k = 0; k < inner->results.size(); ++k)
-      results.push_back(operand(coerced(StaticValue(inner->results[k]), shapes[k])));
+    for (const auto& [result, shape] : ranges::views::zip(inner->results, shapes))
+      results.push_back(operand(coerced(StaticValue(result), shape)));
     return results;
   });
 }
@@ -236,7 +238,7 @@ void Lowerer::find_hidden_sizes(LoopState& state, const std::vector<std::size_t>
 }
 
 void Lowerer::bind_loop_sizes(const LoopState& state, const std::vector<Poly>& sizes) {
-  for (std::size_t k = 0; k < state.varying.size(); ++k) frame_->values[state.varying[k]] = StaticValue(sizes[k]);
+  for (const auto& [name, size] : ranges::views::zip(state.varying, sizes)) frame_->values[name] = StaticValue(size);
 }
 
 // Each size of a parameter is what it starts as, if it does not vary or is a parameter itself.

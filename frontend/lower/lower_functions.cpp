@@ -1,4 +1,6 @@
 // Functions of the module: entries, and instances of definitions.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -192,7 +194,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   known_ = {};
   made_at_.clear();
 
-  for (std::size_t k = 0; k < key.types.size(); ++k) frame_->types[global.type_params[k]] = {key.types[k], frame_};
+  for (const auto& [type, param] : ranges::views::zip(key.types, global.type_params))
+    frame_->types[param] = {type, frame_};
   auto add_size = [&](BinderId binder) {
     const Value size = function.values.add(Type::scalar(ScalarType::i64), store_.binder(binder).name);
     function.sizes.push_back(size);

@@ -4,6 +4,8 @@
 //   #circle f32 | #box f32 f32 | #text ([n]u8)     tag: u8, f32, f32, [n]u8
 //
 // Slots that a value's constructor does not use are zero.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -152,8 +154,8 @@ std::optional<StaticValue> Lowerer::matches(const Pattern& pattern, const Static
   } else if (layout.constructors.size() > 1) {
     both(compare(CompareOp::eq, tag, StaticValue(Operand(wanted))));
   }
-  for (std::size_t k = 0; k < constructor->payload.size(); ++k)
-    both(matches(*constructor->payload[k], payload(value, found->parts[k], type.frame)));
+  for (const auto& [pattern, part] : ranges::views::zip(constructor->payload, found->parts))
+    both(matches(*pattern, payload(value, part, type.frame)));
   return result;
 }
 
@@ -162,8 +164,8 @@ void Lowerer::bind_constructor(const Pattern& pattern, const PatternConstructor&
   const TypeArgument type = resolve_type(checked_.pattern_types[pattern.id], frame_);
   const SumLayout layout = sum_layout(type);
   const auto found = std::ranges::find(layout.constructors, constructor.name, &SumLayout::Constructor::name);
-  for (std::size_t k = 0; k < constructor.payload.size(); ++k)
-    bind_pattern(*constructor.payload[k], payload(value, found->parts[k], type.frame));
+  for (const auto& [pattern, part] : ranges::views::zip(constructor.payload, found->parts))
+    bind_pattern(*pattern, payload(value, part, type.frame));
 }
 
 // The cases from `first` on. Whatever the last one asks for holds: some case matches.

@@ -1,4 +1,6 @@
 // Constructors of sum types and `match`. Which sum type a constructor belongs to may become known later.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +18,8 @@ Ty Checker::infer_constructor(const Expr& expr, const ConstructorExpr& construct
     for (const auto& [name, payload] : store_.get_if<TySum>(sum)->constructors)
       if (name == constructor.name && payload.size() == wanted.size()) wanted = payload;
   std::vector<Ty> payload;
-  for (std::size_t k = 0; k < wanted.size(); ++k) payload.push_back(infer(*constructor.arguments[k], wanted[k]));
+  for (const auto& [argument, type] : ranges::views::zip(constructor.arguments, wanted))
+    payload.push_back(infer(*argument, type));
   want_constructor(sum, constructor.name, std::move(payload), expr.location);
   return sum;
 }
@@ -64,8 +67,8 @@ bool Checker::solve_constructor(Ty sum, const std::string& name, const std::vect
                constructor_text(store_, name, wanted) + " has " + std::to_string(wanted.size()));
     return true;
   }
-  for (std::size_t k = 0; k < wanted.size(); ++k)
-    if (!unify(wanted[k], payload[k], location,
+  for (const auto& [type, given] : ranges::views::zip(wanted, payload))
+    if (!unify(type, given, location,
                "Constructor does not have expected type: " + constructor_text(store_, name, wanted) + " and " +
                    constructor_text(store_, name, payload)))
       break;

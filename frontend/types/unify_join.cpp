@@ -89,15 +89,15 @@ std::optional<Clash> Unifier::join_abstract(Ty expected, Ty actual, const Differ
   const TyAbstract b = *store_.get_if<TyAbstract>(actual);
   if (a.id != b.id) return Clash{.a = expected, .b = actual};
   bool changed = false;
-  for (std::size_t k = 0; k < a.types.size(); ++k) {
+  for (auto&& [type, other] : ranges::views::zip(a.types, b.types)) {
     Ty both;
-    if (auto clash = join_parts(a.types[k], b.types[k], differ, both)) return clash;
-    changed = changed || both != store_.find(a.types[k]);
-    a.types[k] = both;
+    if (auto clash = join_parts(type, other, differ, both)) return clash;
+    changed = changed || both != store_.find(type);
+    type = both;
   }
-  for (std::size_t k = 0; k < a.sizes.size(); ++k) {
-    if (same(a.sizes[k], b.sizes[k])) continue;
-    a.sizes[k] = differ(a.sizes[k], b.sizes[k]);
+  for (auto&& [size, other] : ranges::views::zip(a.sizes, b.sizes)) {
+    if (same(size, other)) continue;
+    size = differ(size, other);
     changed = true;
   }
   if (changed) joined = store_.abstract(a.id, std::move(a.types), std::move(a.sizes));

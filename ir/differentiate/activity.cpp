@@ -1,5 +1,7 @@
 #include "ir/differentiate/activity.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/differentiate/partials.h"
@@ -56,13 +58,13 @@ void Activity::learn(const Stm& stm) {
 }
 
 void Activity::learn(const Stm& stm, const Loop& op) {
-  for (std::size_t k = 0; k < op.params.size(); ++k)
-    if (contains(op.initial[k])) add(op.params[k]);
+  for (const auto& [param, initial] : ranges::views::zip(op.params, op.initial))
+    if (contains(initial)) add(param);
   for (bool changed = true; changed;) {
     changed = false;
     learn(*op.body);
-    for (std::size_t k = 0; k < op.params.size(); ++k)
-      if (contains(op.body->results[k]) && add(op.params[k])) changed = true;
+    for (const auto& [param, result] : ranges::views::zip(op.params, op.body->results))
+      if (contains(result) && add(param)) changed = true;
   }
   for (std::size_t k = 0; k < op.params.size(); ++k) mark(stm.pattern, k, contains(op.params[k]));
 }
@@ -88,8 +90,8 @@ std::vector<bool> Activity::learn(const ReduceOp& op, std::vector<bool> varies) 
 }
 
 void Activity::learn(const Stm& stm, const Screma& op) {
-  for (std::size_t k = 0; k < op.inputs.size(); ++k)
-    if (contains(op.inputs[k])) add(op.map.params[k]);
+  for (const auto& [input, param] : ranges::views::zip(op.inputs, op.map.params))
+    if (contains(input)) add(param);
   learn(*op.map.body);
   std::size_t first = 0;
   for (const ReduceOp& reduce : op.reduces) {
@@ -103,8 +105,8 @@ void Activity::learn(const Stm& stm, const Screma& op) {
 }
 
 void Activity::learn(const Stm& stm, const Scatter& op) {
-  for (std::size_t k = 0; k < op.inputs.size(); ++k)
-    if (contains(op.inputs[k])) add(op.map.params[k]);
+  for (const auto& [input, param] : ranges::views::zip(op.inputs, op.map.params))
+    if (contains(input)) add(param);
   learn(*op.map.body);
   std::vector<bool> varies;
   for (std::size_t k = 0; k < op.targets.size(); ++k)

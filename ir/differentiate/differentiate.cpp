@@ -1,6 +1,7 @@
 #include "ir/differentiate.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <unordered_map>
 
@@ -51,9 +52,9 @@ class Differentiation {
       b.set_location(stm.location);
       if (const Derivative* op = get_if<Derivative>(stm)) {
         const std::vector<Operand> results = derivative(b, *op);
-        for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-          b.append({.pattern = {stm.pattern[k]},
-                    .op = Use{results[k]},
+        for (const auto& [made, result] : ranges::views::zip(stm.pattern, results))
+          b.append({.pattern = {made},
+                    .op = Use{result},
                     .location = stm.location,
                     .certificates = stm.certificates,
                     .attributes = {}});
@@ -100,9 +101,9 @@ class Differentiation {
       const BodyPtr inside = without_calls(copy_fresh(callee.body, map, callee.values, function_->values));
       --depth_;
       b.append_all(inside->stms);
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k)
-        b.append({.pattern = {stm.pattern[k]},
-                  .op = Use{inside->results[k]},
+      for (const auto& [made, result] : ranges::views::zip(stm.pattern, inside->results))
+        b.append({.pattern = {made},
+                  .op = Use{result},
                   .location = stm.location,
                   .certificates = stm.certificates,
                   .attributes = {}});

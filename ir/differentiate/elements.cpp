@@ -1,5 +1,7 @@
 #include "ir/differentiate/elements.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 namespace apl::differentiation {
@@ -89,8 +91,8 @@ class Elements {
       const std::optional<Operand> index = as_operand(at[k]);
       known_.insert_or_assign(op.indices[k], index ? *index : at_once(SizeExpr{at[k]}));
     }
-    for (std::size_t k = 0; k < op.inputs.size(); ++k)
-      rows_.insert_or_assign(op.map.params[k], Row{op.inputs[k], {at.begin(), middle}});
+    for (const auto& [input, param] : ranges::views::zip(op.inputs, op.map.params))
+      rows_.insert_or_assign(param, Row{input, {at.begin(), middle}});
     const auto place = std::ranges::find(stm.pattern, array) - stm.pattern.begin();
     const Operand& result = op.map.body->results[static_cast<std::size_t>(place)];
     const Operand made = middle == at.end() ? scalar(result) : element(result, {middle, at.end()});
@@ -172,10 +174,10 @@ std::optional<Value> sum_of_rows(Builder& b, const Screma& map, const Operand& r
         return std::vector<Operand>{elements.element(row, {at.begin(), at.end()})};
       });
       const std::set<Value> read = free_values(*sum.map.body, values);
-      for (std::size_t k = 0; k < params.size(); ++k) {
-        if (!read.contains(params[k])) continue;
-        sum.inputs.push_back(map.inputs[k]);
-        sum.map.params.push_back(params[k]);
+      for (const auto& [param, input] : ranges::views::zip(params, map.inputs)) {
+        if (!read.contains(param)) continue;
+        sum.inputs.push_back(input);
+        sum.map.params.push_back(param);
       }
       sum.reduces = {inner.reduce_op(BinaryOp::add, Scalar::zero(element))};
       return Operand(inner.let("d", std::move(sum)));

@@ -1,5 +1,7 @@
 #include "ir/differentiate/forward.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 namespace apl::differentiation {
@@ -57,8 +59,8 @@ class Forward {
     return b.body([&](Builder& inner) {
       statements(inner, old);
       std::vector<Operand> results = old.results;
-      for (std::size_t k = 0; k < old.results.size(); ++k)
-        if (with_tangent[k]) results.push_back(tangent(inner, old.results[k]));
+      for (const auto& [result, wanted] : ranges::views::zip(old.results, with_tangent))
+        if (wanted) results.push_back(tangent(inner, result));
       return results;
     });
   }
@@ -93,10 +95,10 @@ class Forward {
 
   Op loop(Builder& b, const Loop& op) {
     Loop result = op;
-    for (std::size_t k = 0; k < op.params.size(); ++k) {
-      if (!activity_.contains(op.params[k])) continue;
-      result.initial.push_back(tangent(b, op.initial[k]));
-      result.params.push_back(twin(op.params[k]));
+    for (const auto& [param, initial] : ranges::views::zip(op.params, op.initial)) {
+      if (!activity_.contains(param)) continue;
+      result.initial.push_back(tangent(b, initial));
+      result.params.push_back(twin(param));
     }
     result.body = body(b, *op.body, varying(op.params));
     return result;
@@ -168,8 +170,8 @@ class Forward {
     Scatter result = op;
     add_tangents(b, result.inputs, result.map);
     std::vector<bool> varies = varying(stm.pattern);
-    for (std::size_t k = 0; k < op.targets.size(); ++k)
-      if (varies[k]) result.targets.push_back(array_tangent(b, op.targets[k]));
+    for (const auto& [target, varying] : ranges::views::zip(op.targets, varies))
+      if (varying) result.targets.push_back(array_tangent(b, target));
     if (op.op) result.op = dual(b, *op.op, varies);
     std::vector<bool> rows(op.rank, false);
     rows.insert(rows.end(), varies.begin(), varies.end());
@@ -195,7 +197,7 @@ class Forward {
       for (const bool by_y : {false, true}) {
         const Operand& x = by_y ? op->y : op->x;
         if (!active(x)) continue;
-        const std::optional<Operand> part = times_derivative(b, *op, by_y, y, tangent(b, x));
+        const std::optional<Operand> part = times_derivative(b, *op, by_y, y, tangent(b, x), stm.location);
         if (part) sum = sum ? sum_of(b, *sum, *part) : part;
       }
       if (sum) define(stm, *sum);
@@ -230,6 +232,8 @@ class Forward {
       ArrayLit result = *op;
       for (Operand& x : result.elements) x = tangent(b, x);
       define(b, stm, std::move(result));
+    } else {
+      refuse_derivative(op_name(stm.op), stm.location);
     }
   }
 

@@ -80,6 +80,11 @@ class Formula {
 
 }  // namespace
 
+void refuse_derivative(std::string_view op, Location location) {
+  throw Refusal{make_error(Code::unsupported_construct, location,
+                           fmt::format("the derivative of {} cannot be compiled yet", op))};
+}
+
 Operand times_derivative(Builder& b, const Unary& op, Operand y, Operand tangent, Location location) {
   const Formula f(b, b.type(op.x).element);
   const Operand x = op.x, one = f.number(1);
@@ -112,13 +117,12 @@ Operand times_derivative(Builder& b, const Unary& op, Operand y, Operand tangent
       const Operand bell = f.unary(UnaryOp::exp, f.neg(f.square(x)));
       return f.mul(tangent, f.mul(f.number(sign * 2 * std::numbers::inv_sqrtpi), bell));
     }
-    default:
-      throw Refusal{make_error(Code::unsupported_construct, location,
-                               fmt::format("the derivative of {} cannot be compiled yet", to_text(op.op)))};
+    default: refuse_derivative(to_text(op.op), location);
   }
 }
 
-std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y, Operand z, Operand tangent) {
+std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y, Operand z, Operand tangent,
+                                        Location location) {
   const ScalarType type = b.type(op.x).element;
   const Formula f(b, type);
   const Operand x = op.x, y = op.y, zero = f.zero();
@@ -182,7 +186,7 @@ std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y,
     case BinaryOp::ldexp:
       if (by_y) return std::nullopt;
       return Operand(b.binary(BinaryOp::ldexp, tangent, y, "d"));
-    default: return std::nullopt;
+    default: refuse_derivative(to_text(op.op), location);
   }
 }
 

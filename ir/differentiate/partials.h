@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "ir/builder.h"
@@ -19,10 +20,14 @@ struct Refusal {
   Diagnostic diagnostic;
 };
 
+// For an operation that has one, which is not known here.
+[[noreturn]] void refuse_derivative(std::string_view op, Location location);
+
 // The product of a tangent (or cotangent) and the derivative of y = op(x).
 Operand times_derivative(Builder& b, const Unary& op, Operand y, Operand tangent, Location location);
 // The same for z = op(x, y), by x or by y; none where that is zero everywhere.
-std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y, Operand z, Operand tangent);
+std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y, Operand z, Operand tangent,
+                                        Location location);
 // The derivative of a polynomial by one of its symbols; divisions, minima and maxima count as constant.
 Poly derivative(const Poly& poly, Value symbol);
 

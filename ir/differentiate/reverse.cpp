@@ -1,6 +1,7 @@
 #include "ir/differentiate/reverse.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -18,7 +19,7 @@ std::vector<Operand> Reverse::run(Builder& b, const Derivative& op) {
   std::vector<Operand> results = op.function.body->results;
   scope({}, [&] {
     sweep(b, *op.function.body, [&] {
-      for (std::size_t k = 0; k < op.seeds.size(); ++k) add(b, results[k], op.seeds[k]);
+      for (const auto& [seed, result] : ranges::views::zip(op.seeds, results)) add(b, result, seed);
     });
     for (const Value param : op.function.params) results.push_back(cotangent_or_zero(b, param));
     return 0;
@@ -106,7 +107,7 @@ void Reverse::simple(Builder& b, const Stm& stm) {
     for (const bool by_y : {false, true}) {
       const Operand& x = by_y ? op->y : op->x;
       if (!active(x)) continue;
-      if (const std::optional<Operand> part = times_derivative(b, *op, by_y, y, seed)) add(b, x, *part);
+      if (const std::optional<Operand> part = times_derivative(b, *op, by_y, y, seed, stm.location)) add(b, x, *part);
     }
   } else if (const Convert* op = get_if<Convert>(stm)) {
     if (active(op->x)) add(b, op->x, b.convert(b.type(op->x).element, seed, "d"));
@@ -161,6 +162,8 @@ void Reverse::simple(Builder& b, const Stm& stm) {
     add(b, op->stride,
         b.redomap("d", b.reduce_op(BinaryOp::add, Scalar::zero(op->element)), {seed.value(), numbers},
                   [](Builder& inner, BoundValues x) { return Operand(inner.binary(BinaryOp::mul, x[0], x[1], "d")); }));
+  } else {
+    refuse_derivative(op_name(stm.op), stm.location);
   }
 }
 

@@ -6,6 +6,7 @@
 // and, where the cotangent of its result is known,
 //   loop {dx = dr, dfree = ..} for k < n { let {i} = n - 1 - k   let {x} = xs[i]   body, and its transpose .. in {..} }
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 
@@ -136,7 +137,8 @@ void Reverse::back(Builder& b, const Stm& stm, const Loop& op, const Kept& kept)
         const BodyPtr body = copy_fresh(op.body, map, values_, values_);
         activity_.learn(*body);
         sweep(inner, *body, [&] {
-          for (std::size_t j = 0; j < varying.size(); ++j) add(inner, body->results[varying[j]], Operand(seeds[j]));
+          for (const auto& [which, seed] : ranges::views::zip(varying, seeds))
+            add(inner, body->results[which], Operand(seed));
         });
         std::vector<Operand> next;
         for (const std::size_t k : varying) {
@@ -146,7 +148,7 @@ void Reverse::back(Builder& b, const Stm& stm, const Loop& op, const Kept& kept)
         }
         return next;
       });
-  for (std::size_t j = 0; j < varying.size(); ++j) add(b, op.initial[varying[j]], Operand(first[j]));
+  for (const auto& [which, value] : ranges::views::zip(varying, first)) add(b, op.initial[which], Operand(value));
 }
 
 void Reverse::back(Builder& b, const Stm& stm, const If& op) {
@@ -169,8 +171,8 @@ void Reverse::back(Builder& b, const Stm& stm, const If& op) {
         const BodyPtr body = copy_fresh(old, map, values_, values_);
         activity_.learn(*body);
         sweep(inner, *body, [&] {
-          for (std::size_t k = 0; k < seeds.size(); ++k)
-            if (seeds[k] != Operand()) add(inner, body->results[k], seeds[k]);
+          for (const auto& [seed, result] : ranges::views::zip(seeds, body->results))
+            if (seed != Operand()) add(inner, result, seed);
         });
         std::vector<Operand> results;
         for (const Value v : outer) results.push_back(cotangent_or_zero(inner, Operand(v)));
@@ -180,7 +182,8 @@ void Reverse::back(Builder& b, const Stm& stm, const If& op) {
   };
   const BodyPtr then_body = branch(op.then_body), else_body = branch(op.else_body);
   const std::vector<Value> results = b.let_many({"d"}, If{op.condition, then_body, else_body});
-  for (std::size_t k = 0; k < outer.size(); ++k) cotangents_->insert_or_assign(outer[k], Operand(results[k]));
+  for (const auto& [value, result] : ranges::views::zip(outer, results))
+    cotangents_->insert_or_assign(value, Operand(result));
 }
 
 }  // namespace apl::differentiation

@@ -1,6 +1,8 @@
 // Scatters and histograms in reverse. A row that was added gets the cotangent of the element where it went; of several
 // that a scatter wrote to one element, the last.
 // Histograms of other operators are computed once more, one element after the other, to know what each was folded into.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/differentiate/reverse.h"
@@ -14,9 +16,9 @@ Operand in_bounds(Builder& b, const std::vector<Operand>& position, const Type& 
   const auto both = [&](Operand more) {
     result = result ? Operand(b.binary(BinaryOp::conj, *result, more, "inside")) : more;
   };
-  for (std::size_t d = 0; d < position.size(); ++d) {
-    both(b.compare(CompareOp::le, i64_constant(0), position[d]));
-    both(b.compare(CompareOp::lt, position[d], Operand(b.size(array.shape[d]))));
+  for (const auto& [at, size] : ranges::views::zip(position, array.shape)) {
+    both(b.compare(CompareOp::le, i64_constant(0), at));
+    both(b.compare(CompareOp::lt, at, Operand(b.size(size))));
   }
   return *result;
 }

@@ -5,6 +5,7 @@
 // for each i, l_i + a_i + r_i with what comes before and after by two scans. Any other scan goes back from its last
 // element in a loop.
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 
@@ -133,8 +134,8 @@ void Reverse::back_map(Builder& b, const Stm& stm, const Screma& op) {
         for (const auto& [k, seed] : seeds) add(inner, body->results[k], Operand(seed));
       });
       std::vector<Operand> results;
-      for (std::size_t k = 0; k < op.inputs.size(); ++k)
-        if (active(op.inputs[k])) results.push_back(cotangent_or_zero(inner, Operand(result.map.params[k])));
+      for (const auto& [input, param] : ranges::views::zip(op.inputs, result.map.params))
+        if (active(input)) results.push_back(cotangent_or_zero(inner, Operand(param)));
       for (const Value v : outer) {
         const std::optional<Operand> its = cotangent(Operand(v));
         if (!its) continue;
@@ -302,7 +303,7 @@ void Reverse::back_reduce(Builder& b, const Stm& stm, const Screma& op) {
                  });
                },
                {});
-  for (std::size_t k = 0; k < varying.size(); ++k) add(b, Operand(varying[k]), Operand(made[k]));
+  for (const auto& [value, cotangent] : ranges::views::zip(varying, made)) add(b, Operand(value), Operand(cotangent));
 }
 
 void Reverse::back_scan(Builder& b, const Stm& stm, const Screma& op) {

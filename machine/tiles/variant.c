@@ -224,26 +224,39 @@ static void split(struct split_search* s, const struct apl_plan_list* list) {
   }
 }
 
+// Seconds; below 0 where a program does not have it.
+static double price(enum apl_variant variant, const struct apl_contraction* c, const struct apl_variant_lists* lists,
+                    const struct apl_device* device, struct apl_variant_choice* choice) {
+  struct apl_plan plan;
+  switch (variant) {
+    case APL_VARIANT_TILED: {
+      const double seconds = best_time(c, lists->tiled, device, &plan);
+      if (seconds >= 0) choice->padded_seconds = apl_padded_estimate(c, &plan, device);
+      return seconds;
+    }
+    case APL_VARIANT_SPLIT: {
+      if (!lists->parts || points_of(c) <= 0) return -1;
+      struct split_search s = {.c = c, .device = device, .splits = 1};
+      split(&s, lists->parts);
+      choice->splits = s.splits;
+      return s.splits > 1 ? s.seconds : -1;
+    }
+    case APL_VARIANT_UNTILED: return apl_untiled_estimate(c, device);
+    case APL_VARIANT_TRANSPOSED:
+      return lists->transposed ? best_time(lists->transposed, lists->of_transposed, device, &plan) : -1;
+    case APL_VARIANTS: break;
+  }
+  return -1;
+}
+
 int apl_variant_select(const struct apl_contraction* c, const struct apl_variant_lists* lists, int only,
                        const struct apl_device* device, struct apl_variant_choice* choice) {
   memset(choice, 0, sizeof *choice);
   choice->splits = 1;
-  for (int v = 0; v < APL_VARIANTS; ++v) choice->seconds[v] = -1;
-  choice->padded_seconds = -1;
-  struct apl_plan plan;
-  choice->seconds[APL_VARIANT_TILED] = best_time(c, lists->tiled, device, &plan);
-  if (choice->seconds[APL_VARIANT_TILED] >= 0) choice->padded_seconds = apl_padded_estimate(c, &plan, device);
-  if (lists->parts && points_of(c) > 0) {
-    struct split_search s = {.c = c, .device = device, .splits = 1};
-    split(&s, lists->parts);
-    choice->splits = s.splits;
-    if (s.splits > 1) choice->seconds[APL_VARIANT_SPLIT] = s.seconds;
-  }
-  choice->seconds[APL_VARIANT_UNTILED] = apl_untiled_estimate(c, device);
-  if (lists->transposed)
-    choice->seconds[APL_VARIANT_TRANSPOSED] = best_time(lists->transposed, lists->of_transposed, device, &plan);
+  choice->seconds[0] = choice->padded_seconds = -1;
   double least = -1;
   for (int v = APL_VARIANT_TILED; v < APL_VARIANTS; ++v) {
+    choice->seconds[v] = price((enum apl_variant)v, c, lists, device, choice);
     if (choice->seconds[v] < 0 || (only != 0 && only != v)) continue;
     const double alike = v == APL_VARIANT_TRANSPOSED ? kTransposedAlike : kVariantsAlike;
     if (least >= 0 && choice->seconds[v] * alike >= least) continue;

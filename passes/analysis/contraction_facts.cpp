@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 
@@ -30,8 +31,8 @@ std::string operand_layout_text(const Contraction& contraction, const Contractio
   if (!operand.exact) text += " partial order";
   for (const ContractionGather& gather : operand.gathers) {
     std::vector<std::string> along;
-    for (std::size_t d = 0; d < contraction.dims.size(); ++d)
-      if (!gather.at.strides[d].is_zero()) along.push_back(contraction.dims[d].name);
+    for (const auto& [dim, stride] : ranges::views::zip(contraction.dims, gather.at.strides))
+      if (!stride.is_zero()) along.push_back(dim.name);
     text += fmt::format(" at {} times {}[{}]", print(gather.stride, function), function.values.name(gather.base),
                         fmt::join(along, ", "));
   }

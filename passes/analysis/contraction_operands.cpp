@@ -1,4 +1,6 @@
 // What a redomap reads, as operands of a contraction.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/builder.h"
@@ -247,9 +249,8 @@ class OperandMatcher {
              });
     };
     const std::vector<Poly>& shape = values_.type(index.array).shape;
-    for (std::size_t k = 0; k < index.dims.size(); ++k)
-      if (index.dims[k].is_slice() || !holds(index.dims[k].start) || !holds(shape[k] - index.dims[k].start - 1))
-        return false;
+    for (const auto& [dim, size] : ranges::views::zip(index.dims, shape))
+      if (dim.is_slice() || !holds(dim.start) || !holds(size - dim.start - 1)) return false;
     return true;
   }
 

@@ -1,5 +1,7 @@
 #include "passes/analysis/in_bounds.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/walk.h"
@@ -42,7 +44,8 @@ bool is_harmless(const Stm& stm, const ValueTable& values, SizeFacts facts) {
       std::any_of(stm.pattern.begin(), stm.pattern.end(), [&](Value v) { return values.type(v).is_array(); });
   if (arrays || can_fail(stm.op, values)) return false;
   if (const auto* screma = get_if<Screma>(stm))
-    for (std::size_t k = 0; k < screma->indices.size(); ++k) know_index(facts, screma->indices[k], screma->widths[k]);
+    for (const auto& [index, width] : ranges::views::zip(screma->indices, screma->widths))
+      know_index(facts, index, width);
   if (const auto* loop = get_if<Loop>(stm)) {
     if (!loop->index) return false;
     know_index(facts, loop->index, loop->bound);

@@ -7,6 +7,8 @@
 //
 // Nothing is computed twice: a map is taken in if all that it makes goes to the one that takes it. It is done where an
 // attention comes of it; if its kernel is not made after all, the nest is taken apart into the same kernels as before.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -148,8 +150,8 @@ class Grouper {
     const Screma& producer = std::get<Screma>(first.op);
     const Screma& consumer = std::get<Screma>(second.op);
     Substitution indices, rows;
-    for (std::size_t d = 0; d < producer.indices.size(); ++d)
-      indices.insert_or_assign(producer.indices[d], Operand(consumer.indices[d]));
+    for (const auto& [index, same] : ranges::views::zip(producer.indices, consumer.indices))
+      indices.insert_or_assign(index, Operand(same));
     const Lambda before = copy_fresh(producer.map, indices, values_, values_);
     Screma both{.widths = consumer.widths, .indices = consumer.indices, .inputs = producer.inputs};
     both.map.params = before.params;

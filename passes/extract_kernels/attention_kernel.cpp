@@ -17,6 +17,8 @@
 // So no score is ever written to memory. The depth of Q and K is in shared memory at once: there is a version for rows
 // up to 64 and one for those up to 128 elements; others, and few queries, are left to the kernels of the nest taken
 // apart. Columns beyond a tile are other blocks', which make the scores again.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -52,8 +54,8 @@ std::variant<Contractions, Refusal> contractions_of(const Attention& attention, 
                    why != nullptr ? why->suggestion : ""};
   };
   std::vector<std::pair<Value, Poly>> space;
-  for (std::size_t k = 0; k < attention.indices.size(); ++k)
-    space.emplace_back(attention.indices[k], attention.widths[k]);
+  for (const auto& [index, width] : ranges::views::zip(attention.indices, attention.widths))
+    space.emplace_back(index, width);
   std::vector<Stm> stms = attention.around;
   append(stms, attention.before);
   space.emplace_back(attention.key, attention.keys);

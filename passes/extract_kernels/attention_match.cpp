@@ -10,6 +10,8 @@
 // Rows over the keys become code for one key: everything is inlined, so that it does not matter which operation makes
 // which row. A product of several factors is taken apart: those that are the same for all keys go behind the sum, one
 // belongs to the column, and one is the weight.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -178,14 +180,16 @@ class Matcher {
   void inline_keys(const Stm& stm) {
     const Screma& screma = std::get<Screma>(stm.op);
     const std::vector<Operand> results = inlined(screma.map, screma.inputs, screma.indices);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) elements_.insert_or_assign(stm.pattern[k], results[k]);
+    for (const auto& [made, result] : ranges::views::zip(stm.pattern, results))
+      elements_.insert_or_assign(made, result);
   }
 
   std::vector<Operand> inlined(const Lambda& lambda, const std::vector<Value>& inputs,
                                const std::vector<Value>& indices) {
     Substitution here;
     for (const Value index : indices) here.insert_or_assign(index, Operand(made_.key));
-    for (std::size_t k = 0; k < inputs.size(); ++k) here.insert_or_assign(lambda.params[k], element(inputs[k]));
+    for (const auto& [input, param] : ranges::views::zip(inputs, lambda.params))
+      here.insert_or_assign(param, element(input));
     const BodyPtr copy = copy_fresh(lambda.body, here, values_, values_);
     return append(*copy);
   }

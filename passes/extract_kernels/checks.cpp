@@ -139,12 +139,11 @@ class Unchecker {
       asked.push_back(*least);
       return true;
     };
-    for (std::size_t k = 0; k < index.dims.size(); ++k) {
-      const DimIndex& dim = index.dims[k];
-      if (!ask_least(dim.start) || !ask_least(shape[k] - dim.start - 1)) return false;
+    for (const auto& [dim, size] : ranges::views::zip(index.dims, shape)) {
+      if (!ask_least(dim.start) || !ask_least(size - dim.start - 1)) return false;
       if (!dim.is_slice()) continue;
       const Poly last = dim.start + dim.stride * (*dim.count - 1);
-      if (!ask_least(last) || !ask_least(shape[k] - last - 1) || !ask_least(*dim.count - 1)) return false;
+      if (!ask_least(last) || !ask_least(size - last - 1) || !ask_least(*dim.count - 1)) return false;
     }
     if (!of_data.empty() && !ask_of_data(of_data, has_inner)) return false;
     for (Poly& p : asked)

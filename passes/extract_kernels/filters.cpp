@@ -17,6 +17,8 @@
 // ones: these need the count, so they stay a scan and a scatter.
 #include "passes/extract_kernels/filters.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/builder.h"
@@ -136,9 +138,9 @@ std::optional<std::vector<Stm>> make_filter(const Body& body, const Filter& filt
   if (!made) return std::nullopt;
   std::vector<Stm> stms = std::move(made->stms);
   stms.push_back({.pattern = {filter.count}, .op = Use{Operand(made->count)}, .location = scatter.location});
-  for (std::size_t k = 0; k < scatter.pattern.size(); ++k)
-    stms.push_back({.pattern = {scatter.pattern[k]},
-                    .op = Index{made->written[k], {DimIndex::fix(0), DimIndex::slice(0, Poly(filter.count))}},
+  for (const auto& [value, written] : ranges::views::zip(scatter.pattern, made->written))
+    stms.push_back({.pattern = {value},
+                    .op = Index{written, {DimIndex::fix(0), DimIndex::slice(0, Poly(filter.count))}},
                     .location = scatter.location});
   return stms;
 }

@@ -1,5 +1,7 @@
 #include "passes/extract_kernels/histogram_parts.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include "ir/walk.h"
 
 namespace apl {
@@ -56,10 +58,10 @@ Operand HistogramParts::bin_of(const Operands& row, Builder& out, const BinPosit
   std::optional<Value> inside;
   Poly flat;
   const auto both = [&](Value test) { inside = inside ? out.binary(BinaryOp::conj, *inside, test, "inside") : test; };
-  for (std::size_t d = 0; d < bins.size(); ++d) {
-    both(out.compare(CompareOp::le, i64_constant(0), row[d]));
-    both(out.compare(CompareOp::lt, row[d], *as_operand(out.size(bins[d], "bound"))));
-    flat = flat * bins[d] + as_poly(row[d]);
+  for (const auto& [count, at] : ranges::views::zip(bins, row)) {
+    both(out.compare(CompareOp::le, i64_constant(0), at));
+    both(out.compare(CompareOp::lt, at, *as_operand(out.size(count, "bound"))));
+    flat = flat * count + as_poly(at);
   }
   const BodyPtr found = out.body([&](Builder& then) { return Operands{then.size(position(flat), "bin")}; });
   return out.let("bin", If{*inside, found, make_body({}, {i64_constant(-1)})});

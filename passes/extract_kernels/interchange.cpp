@@ -41,7 +41,7 @@ ReduceOp on_elements(const ReduceOp& reduce, const Screma& map, const std::vecto
   }
   element.params = std::move(params);
   Substitution here;
-  for (std::size_t d = 0; d < indices.size(); ++d) here.insert_or_assign(map.indices[d], Operand(indices[d]));
+  for (const auto& [old, index] : ranges::views::zip(map.indices, indices)) here.insert_or_assign(old, Operand(index));
   return {copy_fresh(element, here, values, values), std::move(neutral), reduce.commutative, reduce.scan};
 }
 

@@ -102,6 +102,10 @@ KernelResult returned() { return {.kind = KernelResult::Kind::returns, .extents 
 
 }  // namespace
 
+bool asks_for_sequential(const Stm& stm) {
+  return has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm.attributes, attribute::sparse_sum);
+}
+
 Nest find_nest(const Stm& stm, const ValueTable& values) {
   Nest nest;
   const Stm* at = &stm;
@@ -153,20 +157,19 @@ Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values) {
   };
   std::unordered_map<Value, Row> rows;  // parameters, as what they are rows of
   for (const Nest::Level& level : nest.levels) {
-    for (std::size_t k = 0; k < level.widths.size(); ++k) {
-      const Value index = level.indices[k];
-      if (const auto size = level.widths[k].symbol()) values.set_name(index, "i_" + values.name(*size));
-      flat.widths.push_back(level.widths[k]);
+    for (const auto& [width, index] : ranges::views::zip(level.widths, level.indices)) {
+      if (const auto size = width.symbol()) values.set_name(index, "i_" + values.name(*size));
+      flat.widths.push_back(width);
       flat.indices.push_back(index);
     }
-    for (std::size_t k = 0; k < level.inputs.size(); ++k) {
-      const auto outer = rows.find(level.inputs[k]);
-      Row row = outer == rows.end() ? Row{level.inputs[k], {}} : outer->second;
+    for (const auto& [input, param] : ranges::views::zip(level.inputs, level.params)) {
+      const auto outer = rows.find(input);
+      Row row = outer == rows.end() ? Row{input, {}} : outer->second;
       for (const Value index : level.indices) row.dims.push_back(DimIndex::fix(index));
-      if (read.contains(level.params[k])) {
-        add_row(level.params[k], Index{row.array, row.dims}, uses, stm.location, values, stms);
+      if (read.contains(param)) {
+        add_row(param, Index{row.array, row.dims}, uses, stm.location, values, stms);
       }
-      rows.emplace(level.params[k], std::move(row));
+      rows.emplace(param, std::move(row));
     }
     stms.insert(stms.end(), level.before.begin(), level.before.end());
   }

@@ -27,6 +27,9 @@ struct Nest {
   std::string stopped_code;
 };
 
+// Whether an attribute of the statement asks for one thread.
+bool asks_for_sequential(const Stm& stm);
+
 // The nest of a statement that is a map (a Screma without reductions).
 Nest find_nest(const Stm& stm, const ValueTable& values);
 

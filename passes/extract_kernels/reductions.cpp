@@ -34,6 +34,8 @@
 // results lie likewise: segmap(thread) (c < chunks, i < m).
 #include "passes/extract_kernels/reductions.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <numeric>
 
@@ -100,10 +102,10 @@ std::vector<Value> kernel_over(const Segments& segments, std::optional<SegDim> o
   kernel.team = team;
   kernel.blocks = blocks;
   Substitution here;
-  for (std::size_t k = 0; k < segments.widths.size(); ++k) {
-    const Value index = values.add(Type::scalar(ScalarType::i64), values.name(segments.indices[k]));
-    here.insert_or_assign(segments.indices[k], Operand(index));
-    kernel.space.push_back({index, segments.widths[k]});
+  for (const auto& [old, width] : ranges::views::zip(segments.indices, segments.widths)) {
+    const Value index = values.add(Type::scalar(ScalarType::i64), values.name(old));
+    here.insert_or_assign(old, Operand(index));
+    kernel.space.push_back({index, width});
   }
   by_columns = by_columns && own && !kernel.space.empty();
   if (own) kernel.space.insert(by_columns ? kernel.space.begin() : kernel.space.end(), *own);
@@ -142,9 +144,8 @@ Operands element_at(const Screma& screma, Value flat, const Substitution& here, 
     map.insert_or_assign(screma.indices[at.size()], Operand(index));
     at.emplace_back(index);
   }
-  for (std::size_t n = 0; n < screma.inputs.size(); ++n)
-    map.insert_or_assign(screma.map.params[n],
-                         Operand(out.index(substitute(screma.inputs[n], here), at, values.name(screma.map.params[n]))));
+  for (const auto& [input, param] : ranges::views::zip(screma.inputs, screma.map.params))
+    map.insert_or_assign(param, Operand(out.index(substitute(input, here), at, values.name(param))));
   const BodyPtr body = copy_fresh(screma.map.body, map, values, values);
   out.append_all(body->stms);
   return body->results;
@@ -299,7 +300,7 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
       for (const Value index : segments.indices) at.emplace_back(substitute(index, here));
       at.push_back(Poly(c) - 1);
       Operands rows;
-      for (std::size_t n = 0; n < ends.size(); ++n) rows.emplace_back(other.index(ends[n], at, names[n]));
+      for (const auto& [end, name] : ranges::views::zip(ends, names)) rows.emplace_back(other.index(end, at, name));
       return rows;
     });
     Operands starts = neutral;
@@ -542,8 +543,8 @@ std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Buil
 
 std::vector<Stm> bound_to(const Stm& stm, const std::vector<Value>& results, Builder& host) {
   std::vector<Stm> stms = host.take();
-  for (std::size_t k = 0; k < results.size(); ++k)
-    stms.push_back({.pattern = {stm.pattern[k]}, .op = Use{Operand(results[k])}, .location = stm.location});
+  for (const auto& [made, result] : ranges::views::zip(stm.pattern, results))
+    stms.push_back({.pattern = {made}, .op = Use{Operand(result)}, .location = stm.location});
   for (Stm& made : stms) made.certificates = stm.certificates;
   return stms;
 }
@@ -622,10 +623,10 @@ std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& s
   const auto thread_body = [&](Builder& thread, const Substitution&) {
     const std::vector<Value> rows = thread.let_many(names_of(scan.pattern, values), Op(screma));
     Substitution here;
-    for (std::size_t k = 0; k < rows.size(); ++k) here.insert_or_assign(scan.pattern[k], Operand(rows[k]));
+    for (const auto& [made, row] : ranges::views::zip(scan.pattern, rows)) here.insert_or_assign(made, Operand(row));
     Scatter own = std::get<Scatter>(substitute(Op(source), here, values));
-    for (std::size_t k = 0; k < own.targets.size(); ++k)
-      own.targets[k] = thread.let("room", Scratch{values.type(source.targets[k]).element, {elements}});
+    for (auto&& [target, from] : ranges::views::zip(own.targets, source.targets))
+      target = thread.let("room", Scratch{values.type(from).element, {elements}});
     const std::vector<Value> written = thread.let_many(names_of(scatter.pattern, values), Op(std::move(own)));
     const Value has_some = thread.compare(CompareOp::lt, i64_constant(0), *as_operand(thread.size(elements, "n")));
     const BodyPtr last = thread.body(

@@ -8,6 +8,8 @@
 // operator is associative. The order in which one thread computes stays the same bit for bit where the start is neutral
 // or the operator is exact; what tiles the reduction later may associate it differently, as it may any reduction.
 // `sub(acc, x)` is `add(acc, neg(x))`.
+#include <range/v3/view/zip.hpp>
+
 #include <limits>
 #include <set>
 
@@ -112,8 +114,8 @@ std::optional<LoopReduction> loop_as_reduction(const Stm& stm, bool reorder, Val
   // Without elements of arrays there is nothing to gain.
   bool reads = false, from_neutral = true;
   for_each_stm(rest, [&](const Stm& inner) { reads = reads || get_if<Index>(inner) != nullptr; });
-  for (std::size_t k = 0; k < found.size(); ++k)
-    from_neutral = from_neutral && is_neutral(found[k].neutral, found[k].op, loop->initial[k]) && !found[k].negated;
+  for (const auto& [sum, initial] : ranges::views::zip(found, loop->initial))
+    from_neutral = from_neutral && is_neutral(sum.neutral, sum.op, initial) && !sum.negated;
   if (!from_neutral && !reads) return std::nullopt;
 
   Screma screma{.widths = {loop->bound}, .indices = {loop->index}};

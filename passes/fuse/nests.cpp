@@ -1,4 +1,6 @@
 // Nests: one Screma over several widths is the same as Scremas inside each other, if nothing else is between them.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -57,16 +59,16 @@ Screma merge_levels(const Screma& outer, const Body& before, const Stm& last, co
       row(param, outer.inputs[k], outer.indices);
       continue;
     }
-    for (std::size_t j = 0; j < inner.inputs.size(); ++j) {
-      if (inner.inputs[j] != param) continue;
+    for (auto&& [input, its, is_streamed] : ranges::views::zip(inner.inputs, inner.map.params, streamed)) {
+      if (input != param) continue;
       merged.inputs.push_back(outer.inputs[k]);
-      merged.map.params.push_back(inner.map.params[j]);
-      streamed[j] = true;
+      merged.map.params.push_back(its);
+      is_streamed = true;
     }
   }
   stms.insert(stms.end(), before.stms.begin(), before.stms.end());
-  for (std::size_t j = 0; j < inner.inputs.size(); ++j) {
-    if (!streamed[j]) row(inner.map.params[j], inner.inputs[j], inner.indices);
+  for (const auto& [input, its, is_streamed] : ranges::views::zip(inner.inputs, inner.map.params, streamed)) {
+    if (!is_streamed) row(its, input, inner.indices);
   }
   stms.insert(stms.end(), inner.map.body->stms.begin(), inner.map.body->stms.end());
   merged.map.body = make_body(std::move(stms), inner.map.body->results);
@@ -107,15 +109,14 @@ std::optional<Stm> merge_nested_reduction(const Stm& stm, const ValueTable& valu
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (k >= last.pattern.size() || results[k] != Operand(last.pattern[k])) return std::nullopt;
   }
-  for (std::size_t k = 0; k < inner.reduces.size(); ++k) {
-    if (inner.reduces[k].neutral != outer->reduces[k].neutral) return std::nullopt;
-    if (structural_key(inner.reduces[k].op, values) != structural_key(outer->reduces[k].op, values))
-      return std::nullopt;
+  for (const auto& [own, other] : ranges::views::zip(inner.reduces, outer->reduces)) {
+    if (own.neutral != other.neutral) return std::nullopt;
+    if (structural_key(own.op, values) != structural_key(other.op, values)) return std::nullopt;
   }
   Screma merged = merge_levels(*outer, *before, last, values);
   merged.reduces = outer->reduces;
-  for (std::size_t k = 0; k < merged.reduces.size(); ++k) {
-    merged.reduces[k].commutative = merged.reduces[k].commutative || inner.reduces[k].commutative;
+  for (auto&& [both, own] : ranges::views::zip(merged.reduces, inner.reduces)) {
+    both.commutative = both.commutative || own.commutative;
   }
   Stm result = stm;
   result.op = std::move(merged);

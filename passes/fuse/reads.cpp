@@ -8,6 +8,8 @@
 //
 // So that the parts of a concatenation are never made. Only code that costs less than the load that it saves, or that
 // is read once; only if no one else needs the array; only reads that are done once for an index of their map.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -99,21 +101,21 @@ class ReadInliner {
     ++sites_;
     Substitution here;
     const std::size_t first = out.size();
-    for (std::size_t k = 0; k < map_.indices.size(); ++k) {
-      if (!read_.contains(map_.indices[k])) continue;
-      if (const std::optional<Value> symbol = index.dims[k].start.symbol()) {
-        here.insert_or_assign(map_.indices[k], Operand(*symbol));
+    for (const auto& [index, dim] : ranges::views::zip(map_.indices, index.dims)) {
+      if (!read_.contains(index)) continue;
+      if (const std::optional<Value> symbol = dim.start.symbol()) {
+        here.insert_or_assign(index, Operand(*symbol));
         continue;
       }
-      const Value at = values_.add(Type::scalar(ScalarType::i64), values_.name(map_.indices[k]));
-      out.push_back({.pattern = {at}, .op = SizeExpr{index.dims[k].start}, .location = read.location});
-      here.insert_or_assign(map_.indices[k], Operand(at));
+      const Value at = values_.add(Type::scalar(ScalarType::i64), values_.name(index));
+      out.push_back({.pattern = {at}, .op = SizeExpr{dim.start}, .location = read.location});
+      here.insert_or_assign(index, Operand(at));
     }
-    for (std::size_t k = 0; k < map_.inputs.size(); ++k) {
-      if (!read_.contains(map_.map.params[k])) continue;
-      const Value x = values_.add(values_.type(map_.map.params[k]), values_.name(map_.map.params[k]));
-      out.push_back({.pattern = {x}, .op = Index{map_.inputs[k], index.dims}, .location = read.location});
-      here.insert_or_assign(map_.map.params[k], Operand(x));
+    for (const auto& [input, param] : ranges::views::zip(map_.inputs, map_.map.params)) {
+      if (!read_.contains(param)) continue;
+      const Value x = values_.add(values_.type(param), values_.name(param));
+      out.push_back({.pattern = {x}, .op = Index{input, index.dims}, .location = read.location});
+      here.insert_or_assign(param, Operand(x));
     }
     const BodyPtr body = copy_fresh(element_, here, values_, values_);
     out.insert(out.end(), body->stms.begin(), body->stms.end());

@@ -108,10 +108,10 @@ class ScatterPair {
 
   Scatter both(const Scatter& a, const Scatter& b) {
     Scatter result = a;
-    for (std::size_t k = 0; k < b.inputs.size(); ++k) {
-      if (same_.contains(b.map.params[k])) continue;
-      result.inputs.push_back(b.inputs[k]);
-      result.map.params.push_back(b.map.params[k]);
+    for (const auto& [input, param] : ranges::views::zip(b.inputs, b.map.params)) {
+      if (same_.contains(param)) continue;
+      result.inputs.push_back(input);
+      result.map.params.push_back(param);
     }
     std::vector<Stm> stms = a.map.body->stms;
     for (const Stm& stm : b.map.body->stms)

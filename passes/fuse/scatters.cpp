@@ -1,4 +1,6 @@
 // Maps that make what a scatter or histogram streams: computed where it is used.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -125,8 +127,8 @@ class IntoScatters {
     Stm& stm = stms_[scatter];
     Scatter next = std::get<Scatter>(stm.op);
     Substitution renaming;
-    for (std::size_t k = 0; k < map.indices.size(); ++k)
-      renaming.insert_or_assign(map.indices[k], Operand(next.indices[k]));
+    for (const auto& [index, own] : ranges::views::zip(map.indices, next.indices))
+      renaming.insert_or_assign(index, Operand(own));
     const BodyPtr made = substitute(map.map.body, renaming, values_);
     std::vector<Value> inputs = map.inputs, params = map.map.params;
     Substitution rows;

@@ -1,8 +1,10 @@
 // Arrays of a block: what its threads share, and what a loop over tiles carries.
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <set>
 
+#include "ir/layouts.h"
 #include "passes/place_memory/placer.h"
 
 namespace apl::memory {
@@ -45,10 +47,10 @@ void Placer::move_private(Value from, Value to, std::vector<Stm>& out) {
 // Merge parameters live where they start. Tiles in shared memory stay there; what a thread has for itself is moved
 // back at the end of each iteration, which costs nothing where it lies in registers.
 void Placer::tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
-  for (std::size_t k = 0; k < op.params.size(); ++k) {
-    if (!result_.type(op.params[k]).is_array()) continue;
-    bind_like(op.params[k], op.initial[k].value());
-    bind_like(stm.pattern[k], op.initial[k].value());
+  for (const auto& [param, initial, made] : ranges::views::zip(op.params, op.initial, stm.pattern)) {
+    if (!result_.type(param).is_array()) continue;
+    bind_like(param, initial.value());
+    bind_like(made, initial.value());
   }
   const BodyPtr inner = body(*op.body, level);
   if (error_) return;

@@ -1,6 +1,7 @@
 #include "passes/place_memory/placer.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <set>
@@ -140,7 +141,8 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     return;
   }
   if (const TileContract* contract = get_if<TileContract>(stm)) {
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind_like(stm.pattern[k], contract->accumulators[k]);
+    for (const auto& [made, accumulator] : ranges::views::zip(stm.pattern, contract->accumulators))
+      bind_like(made, accumulator);
     out.push_back(stm);
     return;
   }
@@ -444,9 +446,8 @@ void Placer::bind_rows(const std::vector<Value>& indices, const std::vector<Valu
                        const std::vector<Value>& rows) {
   std::vector<DimIndex> here;
   for (Value index : indices) here.push_back(DimIndex::fix(Poly(index)));
-  for (std::size_t k = 0; k < inputs.size(); ++k)
-    if (result_.type(rows[k]).is_array())
-      bind(rows[k], binding(inputs[k])->block, index_layout(binding(inputs[k])->layout, here));
+  for (const auto& [input, row] : ranges::views::zip(inputs, rows))
+    if (result_.type(row).is_array()) bind(row, binding(input)->block, index_layout(binding(input)->layout, here));
 }
 
 // What is folded is moved to where the operator sees it, from parameter `first` on: the operator knows no index.
@@ -505,7 +506,7 @@ void Placer::scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& 
     return fail(stm, "a scatter inside a block into an array that is not shared");
   Scatter placed = op;
   bind_rows(op.indices, op.inputs, op.map.params);
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind_like(stm.pattern[k], op.targets[k]);
+  for (const auto& [made, target] : ranges::views::zip(stm.pattern, op.targets)) bind_like(made, target);
   placed.map.body = handing_body(*op.map.body, Level::thread, {});
   if (op.op && !error_) {
     for (const Value param : op.op->op.params)

@@ -13,6 +13,7 @@
 #include "passes/place_memory/reuse.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -108,10 +109,11 @@ class Reuser {
         if (source && target && source != target) add_yield(source, target, false);
       };
       if (const Loop* loop = get_if<Loop>(stm)) {
-        for (std::size_t k = 0; k < loop->params.size(); ++k) {
-          yield(loop->initial[k], loop->params[k]);
-          yield(loop->body->results[k], loop->params[k]);
-          yield(loop->params[k], stm.pattern[k]);
+        for (const auto& [param, initial, result, made] :
+             ranges::views::zip(loop->params, loop->initial, loop->body->results, stm.pattern)) {
+          yield(initial, param);
+          yield(result, param);
+          yield(param, made);
         }
       } else {
         for (std::size_t k = 0; k < stm.pattern.size(); ++k)

@@ -3,13 +3,15 @@
 //   choose first { a when false ... b ... c } => b, without what cannot run
 //   loop {x} = {a} for i < 0 => a            loop for i < 1 => the body once
 //   a loop parameter that every iteration leaves alone => its initial value
+#include <range/v3/view/zip.hpp>
+
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
 
 Fired Simplifier::taken(const Stm& stm, const Body& body) {
   for (const Stm& inner : body.stms) statement(inner);
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], rewrite(body.results[k]));
+  for (const auto& [made, result] : ranges::views::zip(stm.pattern, body.results)) bind(made, rewrite(result));
   return Fired::gone;
 }
 
@@ -50,14 +52,14 @@ Fired Simplifier::loop(Stm& stm, const Loop& op) {
   const bool counts = static_cast<bool>(op.index);
   const std::optional<std::int64_t> trips = counts ? op.bound.constant() : std::nullopt;
   if (trips && *trips <= 0) {
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], op.initial[k]);
+    for (const auto& [made, initial] : ranges::views::zip(stm.pattern, op.initial)) bind(made, initial);
     return Fired::gone;
   }
   if (trips && *trips == 1) {
     bind(op.index, i64_constant(0));
-    for (std::size_t k = 0; k < op.params.size(); ++k) bind(op.params[k], op.initial[k]);
+    for (const auto& [param, initial] : ranges::views::zip(op.params, op.initial)) bind(param, initial);
     for (const Stm& inner : op.body->stms) statement(inner);
-    for (std::size_t k = 0; k < stm.pattern.size(); ++k) bind(stm.pattern[k], rewrite(op.body->results[k]));
+    for (const auto& [made, result] : ranges::views::zip(stm.pattern, op.body->results)) bind(made, rewrite(result));
     return Fired::gone;
   }
   // The first parameter of a while loop is its condition.

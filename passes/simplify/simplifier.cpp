@@ -1,5 +1,7 @@
 #include "passes/simplify/simplifier.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 namespace apl {
@@ -185,14 +187,14 @@ void Simplifier::nested_bodies(Stm& stm) {
     loop->body = enter(loop->body, loop->index ? std::vector<Poly>{loop->bound} : std::vector<Poly>{});
   } else if (Screma* screma = std::get_if<Screma>(&stm.op)) {
     rewrite_binders();
-    for (std::size_t k = 0; k < screma->indices.size(); ++k) know_index(screma->indices[k], screma->widths[k]);
+    for (const auto& [index, width] : ranges::views::zip(screma->indices, screma->widths)) know_index(index, width);
     ++parallel_depth_;
     screma->map.body = enter(screma->map.body, screma->widths);
     for (ReduceOp& reduce : screma->reduces) reduce.op.body = body(reduce.op.body, true);
     --parallel_depth_;
   } else if (Scatter* scatter = std::get_if<Scatter>(&stm.op)) {
     rewrite_binders();
-    for (std::size_t k = 0; k < scatter->indices.size(); ++k) know_index(scatter->indices[k], scatter->widths[k]);
+    for (const auto& [index, width] : ranges::views::zip(scatter->indices, scatter->widths)) know_index(index, width);
     ++parallel_depth_;
     scatter->map.body = enter(scatter->map.body, scatter->widths);
     if (scatter->op) scatter->op->op.body = body(scatter->op->op.body, true);

@@ -1,7 +1,7 @@
 // The six primitives that turn a sparse matrix into tiles (STile, table 2) as a small algebra: a composition is a list
 // of them, applied from left to right, and has a text:
 //   divide(rows, 16) > reorder(columns) > divide(columns, 16)        blocks of 16 by 16 of condensed columns
-//   squeeze > flatten > split(32) > divide(rows, 1)                  runs of 32 non-zeros
+//   squeeze > flatten > split(32) > divide(rows, 1)                  segments of 32 non-zeros
 // This is the definition that the search's tiles are held against, written to be read; the search itself never makes
 // the lists of points that are made here.
 #pragma once
@@ -34,7 +34,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// What a tile is stored as: with its zeros, as lists of one length, as a run of non-zeros.
+// What a tile is stored as: with its zeros, as ELL rows of one length, as a segment of non-zeros.
 enum class Format : std::uint8_t { block, ell, one_d };
 std::string_view to_text(Format format);
 
@@ -53,7 +53,7 @@ Result<Composition> parse_composition(std::string_view text);
 // The named formats of section 3.1.
 Composition bsr_format(std::int64_t size);
 Composition condensed_format(std::int64_t height = 16, std::int64_t width = 16);
-// Columns in parts of `columns`; lists of 1, 2, 4 .. `widest`; `elements` elements in each tile.
+// Columns in parts of `columns`; ELL rows of 1, 2, 4 .. `widest`; `elements` elements in each tile.
 Composition hyb_format(std::int64_t columns, std::int64_t widest, std::int64_t elements);
 Composition ell_format();
 Composition one_d_format(std::int64_t run);

@@ -15,7 +15,7 @@ struct Work {
   double flops = 0, bytes = 0, atomic_bytes = 0;
 };
 
-// Table 3, with what it lacks: indices are 4 bytes; SpMM of runs and SDDMM of lists by the same reasoning.
+// Table 3, with what it lacks: indices are 4 bytes; SpMM of nnz segments and SDDMM of ELL rows by the same reasoning.
 Work work_of(const Problem& problem, std::int64_t part, const TileShape& shape) {
   constexpr double kIndex = 4;
   const auto j = static_cast<double>(part), s = static_cast<double>(problem.element_bytes);

@@ -22,9 +22,9 @@ struct Problem {
 struct TileShape {
   enum class Kind : std::uint8_t { block, ell, segment } kind = Kind::ell;
   bool shared = false;        // another tile has one of its rows: results are added atomically
-  std::int64_t rows = 0;      // block: height; ell: lists; run: distinct rows
-  std::int64_t elements = 0;  // block: steps; ell: width; run: non-zeros
-  std::int64_t columns = 0;   // distinct ones of ell and run
+  std::int64_t rows = 0;      // block: height; ell: rows; segment: distinct rows
+  std::int64_t elements = 0;  // block: steps; ell: width; segment: non-zeros
+  std::int64_t columns = 0;   // distinct ones of ell and segment
 };
 
 class CostModel {

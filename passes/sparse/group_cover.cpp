@@ -31,7 +31,7 @@ double GroupCover::block_cost(std::int64_t height, std::int64_t columns) const {
   return model_.block(height, (columns + kStepColumns - 1) / kStepColumns);
 }
 
-// Lists as GroupTiles makes them, but for the distinct columns of each tile, which are bounded instead of counted.
+// ELL rows as GroupTiles makes them, but for the distinct columns of each tile, which are bounded instead of counted.
 double GroupCover::ell_cost(bool shared) const {
   const std::int64_t longest = remainder_.widths.back();
   std::array<std::int64_t, 32> ell_rows{}, points{};

@@ -3,7 +3,7 @@
 //
 // Candidates of different groups share no non-zero, so algorithm 2 falls apart into groups: no queue over all is
 // needed, groups run in parallel, and the search can stop after any of them. What couples them is the cost at which
-// what is left can be had as lists or runs, and that is the limit below.
+// what is left can be had as ELL rows or nnz segments, and that is the limit below.
 #pragma once
 
 #include <array>

@@ -32,7 +32,7 @@ struct CoverFormats {
 
 // How what the selections leave is stored.
 struct RemainderShape {
-  std::vector<std::int64_t> widths;  // of lists
+  std::vector<std::int64_t> widths;  // of ELL rows
   std::int64_t ell_elements = 1024, segment_length = 128;
 };
 enum class Remainder : std::uint8_t { ell, segment };
@@ -80,7 +80,7 @@ class GroupTiles {
   std::uint32_t now_ = 0;
 };
 
-// The smallest width that holds so many; the last for lists that are cut.
+// The smallest width that holds so many; the last for rows that are cut.
 inline std::size_t width_for(const std::vector<std::int64_t>& widths, std::int64_t count) {
   std::size_t index = 0;
   while (index + 1 < widths.size() && widths[index] < count) ++index;

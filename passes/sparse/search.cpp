@@ -230,7 +230,7 @@ class Search {
     }
   }
 
-  // The greedy algorithm bounds what lists and runs cost; here they are made, without the selections, too.
+  // The greedy algorithm bounds what ELL rows and nnz segments cost; here they are made, without the selections, too.
   Shapes cheapest_tiles(const RowGroup& group, const CostModel& model, GroupTiles& tiles, GroupPlan& plan,
                         SingleFormats* singles) const {
     const CoverFormats& formats = options_.formats;
@@ -290,7 +290,7 @@ class Search {
 
   static std::string block_name(int height) { return "block of " + std::to_string(height); }
 
-  // A group where the search has not been: its lists, their columns taken for different.
+  // A group where the search has not been: its ELL rows, their columns taken for different.
   void add_unseen(std::int64_t index, const Order& order, Shapes& shapes) const {
     const std::int64_t end = std::min((index + 1) * kGroupRows, matrix_.rows);
     for (std::int64_t position = index * kGroupRows; position < end; ++position) {

@@ -34,7 +34,7 @@ struct SearchOptions {
   std::string_view measured = "measured";  // what notes say of such times
 };
 
-// A plan for the matrix, always: a search that is stopped leaves lists where it has not been. `profile` must outlive
+// A plan for the matrix, always: a search that is stopped leaves ELL rows where it has not been. `profile` must outlive
 // the call only.
 Plan search(const Csr& matrix, const Profile& profile, const SearchOptions& options);
 

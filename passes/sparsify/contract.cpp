@@ -1,5 +1,7 @@
 // SpMM and its kin: a contraction in which A[i, k] is summed over k, or over i. Here is which those are; what they
 // become is in sparsify/sums.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/attributes.h"
@@ -52,9 +54,8 @@ std::optional<Reason> refuse(const Contraction& contraction, const SparseOperand
   for (const auto& [element, operand] : ours) zeros.know(element, Scalar::zero(values.type(element).element));
   zeros.look_for_infinities(*contraction.map.body);
   zeros.run(*contraction.map.body);
-  for (std::size_t k = 0; k < contraction.reduce.neutral.size(); ++k) {
-    const auto term = zeros.of(contraction.map.body->results[k]);
-    const Operand& neutral = contraction.reduce.neutral[k];
+  for (const auto& [neutral, result] : ranges::views::zip(contraction.reduce.neutral, contraction.map.body->results)) {
+    const auto term = zeros.of(result);
     if (!term || !neutral.is_constant() || !same_number(*term, neutral.constant()))
       return Reason{
           "zero-not-neutral",

@@ -9,6 +9,8 @@
 //     }
 //
 // runs for the non-zeros alone, with i = A_row[e], j = A_column[e] and a = A_values[e]. The body is kept as it is.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/walk.h"
@@ -128,13 +130,13 @@ std::optional<ElementAt> element_at(const Lmad& layout, const SparseArray& array
   return rest.is_zero() ? std::optional(at) : std::nullopt;
 }
 
-std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arrays, Value base, const Layouts& layouts,
-                                     Builder& host) {
+std::variant<Sddmm, Reason> match_sddmm(const Stm& kernel, const SparseArrays& arrays, Value base,
+                                        const Layouts& layouts, Builder& host) {
   ValueTable& values = host.values();
   const Pattern& pattern = *arrays.at(base).pattern;
   const SegOp& op = std::get<SegOp>(kernel.op);
   const std::string name = "`" + values.name(base) + "`";
-  const Reason not_here{"not-sampled", name + " is not read where the kernel writes", {}};
+  const Reason not_here{"not-sddmm", name + " is not read where the kernel writes", {}};
   // Of all arrays with this pattern that are read where the kernel writes.
   std::map<Value, std::pair<const SparseArray*, ElementAt>> elements;
   std::set<Value> drop;
@@ -163,7 +165,7 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
   for (const auto& [element, at] : elements) zeros.know(element, Scalar::zero(values.type(element).element));
   zeros.look_for_infinities(*op.body);
   zeros.run(*op.body);
-  Sampled made;
+  Sddmm made;
   made.kernel = kernel;
   for (const Operand& result : op.body->results) {
     const auto is = zeros.of(result);
@@ -209,12 +211,12 @@ std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arra
   return made;
 }
 
-std::vector<Operand> sddmm_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
+std::vector<Operand> sddmm_at(const Sddmm& sddmm, Value row, Value column, Value nonzero, Substitution here,
                               Builder& out) {
-  here.insert_or_assign(sampled.location.row, Operand(row));
-  here.insert_or_assign(sampled.location.column, Operand(column));
+  here.insert_or_assign(sddmm.location.row, Operand(row));
+  here.insert_or_assign(sddmm.location.column, Operand(column));
   std::map<std::pair<Value, std::vector<Value>>, Value> read;
-  for (const auto& [element, from] : sampled.elements) {
+  for (const auto& [element, from] : sddmm.elements) {
     const auto& [array, where] = from;
     Value& a = read[{array->values, where.batches}];
     if (!a) {
@@ -225,17 +227,17 @@ std::vector<Operand> sddmm_at(const Sampled& sampled, Value row, Value column, V
     }
     here.insert_or_assign(element, Operand(a));
   }
-  const BodyPtr body = copy_fresh(sampled.body, here, out.values(), out.values());
+  const BodyPtr body = copy_fresh(sddmm.body, here, out.values(), out.values());
   out.append_all(body->stms);
   return body->results;
 }
 
-std::vector<Value> sddmm_nonzeros(Sampled& sampled, Builder& host) {
-  const std::vector<Type> types = result_types(sampled.kernel.op, host.values());
-  for (std::size_t k = 0; k < types.size(); ++k)
-    sampled.kernel.pattern.push_back(host.values().add(types[k], sampled.names[k]));
-  const std::vector<Value> results = sampled.kernel.pattern;
-  host.append(std::move(sampled.kernel));
+std::vector<Value> sddmm_nonzeros(Sddmm& sddmm, Builder& host) {
+  const std::vector<Type> types = result_types(sddmm.kernel.op, host.values());
+  for (const auto& [type, name] : ranges::views::zip(types, sddmm.names))
+    sddmm.kernel.pattern.push_back(host.values().add(type, name));
+  const std::vector<Value> results = sddmm.kernel.pattern;
+  host.append(std::move(sddmm.kernel));
   return results;
 }
 

@@ -1,6 +1,7 @@
 #include "passes/sparsify/sections.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -19,8 +20,8 @@ constexpr std::int64_t kVectorBytes = 64;
 // Whether the operand's numbers are the argument's own.
 bool is_argument(const SparseSchedule::Operand& values, const SparseSchedule& schedule, const Function& function) {
   if (!values.offset.is_zero()) return false;
-  for (std::size_t d = 0; d < schedule.dims.size(); ++d)
-    if (schedule.dims[d].role != SparseSchedule::Role::nonzero && !values.strides[d].is_zero()) return false;
+  for (const auto& [dim, stride] : ranges::views::zip(schedule.dims, values.strides))
+    if (dim.role != SparseSchedule::Role::nonzero && !stride.is_zero()) return false;
   return std::ranges::find(function.params, values.array) != function.params.end();
 }
 
@@ -66,7 +67,7 @@ SectionPlan plan_sections(const SegOp& kernel, const Function& function, const K
   if (given("variant") == 1) return missed("constant-not-wanted", fmt::format("{}variant=1 says so", prefix), {});
   if (schedule.family == SparseSchedule::Family::general) return missed("constant-general", schedule.why, {});
   if (schedule.family == SparseSchedule::Family::sddmm)
-    return missed("constant-general", "the product is a sampled one, which has no such code", {});
+    return missed("constant-general", "it is an SDDMM, which has no such code", {});
   if (!is_argument(schedule.operands.front(), schedule, function))
     return missed("constant-computed", "the program computes with its elements before it multiplies by them", {});
   const HostCsr& matrix = *known->matrix;

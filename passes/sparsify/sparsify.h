@@ -111,7 +111,7 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
                                           Value base, const LoweringOptions& options, Builder& host);
 
 // A kernel that reads A where it writes: done at the non-zeros alone. `base` and `arrays` as above.
-struct Sampled {
+struct Sddmm {
   Stm kernel;                               // its results have the non-zeros in place of rows and columns
   std::vector<Scalar> elsewhere;            // what the results are where A has nothing
   std::size_t row_dim = 0, column_dim = 0;  // of the space before
@@ -121,18 +121,18 @@ struct Sampled {
   std::map<Value, std::pair<const SparseArray*, ElementAt>> elements;
   std::vector<std::string> names;  // for the results
 };
-std::variant<Sampled, Reason> sample(const Stm& kernel, const SparseArrays& arrays, Value base, const Layouts& layouts,
-                                     Builder& host);
+std::variant<Sddmm, Reason> match_sddmm(const Stm& kernel, const SparseArrays& arrays, Value base,
+                                        const Layouts& layouts, Builder& host);
 
 // What the body gives for a non-zero, where `here` has the other indices.
-std::vector<Operand> sddmm_at(const Sampled& sampled, Value row, Value column, Value nonzero, Substitution here,
+std::vector<Operand> sddmm_at(const Sddmm& sddmm, Value row, Value column, Value nonzero, Substitution here,
                               Builder& out);
 
 // `host` gets the kernel; the results are what it gives.
-std::vector<Value> sddmm_nonzeros(Sampled& sampled, Builder& host);
+std::vector<Value> sddmm_nonzeros(Sddmm& sddmm, Builder& host);
 // The same over the elements of tiles.
-std::vector<Value> sddmm_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
-                               bool fused, Builder& host);
+std::vector<Value> sddmm_tiles(const Sddmm& sddmm, const std::vector<SegDim>& space, const Pattern& pattern, bool fused,
+                               Builder& host);
 
 // `result` : the dense array, `elsewhere` but for the non-zeros; `values` has the dims of `space`, with the non-zeros
 // at the place of `row_dim`, without `column_dim`.

@@ -6,6 +6,8 @@
 //         row, column, source = if e < 16*A_block_rows { an element of a block } else { of an ELL row, or of a segment
 //         } s = if 0 <= source { the kernel's body for A[row, column] } else { 0 } in {source, s}
 //       }, {scratch} at 1)
+#include <range/v3/view/zip.hpp>
+
 #include "ir/walk.h"
 #include "passes/sparsify/sparsify.h"
 
@@ -14,20 +16,21 @@ namespace {
 
 class TileSddmm {
  public:
-  TileSddmm(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern, Builder& host)
-      : sampled_(sampled), space_(space), pattern_(pattern), host_(host), values_(host.values()) {
-    for (const Scalar& elsewhere : sampled.elsewhere) types_.push_back(Type::scalar(elsewhere.type()));
+  TileSddmm(const Sddmm& sddmm, const std::vector<SegDim>& space, const Pattern& pattern, Builder& host)
+      : sddmm_(sddmm), space_(space), pattern_(pattern), host_(host), values_(host.values()) {
+    for (const Scalar& elsewhere : sddmm.elsewhere) types_.push_back(Type::scalar(elsewhere.type()));
   }
 
   std::vector<Value> run(bool fused) {
     std::vector<Value> targets;
-    const std::vector<Type> types = result_types(sampled_.kernel.op, values_);
+    const std::vector<Type> types = result_types(sddmm_.kernel.op, values_);
     for (const Type& type : types) targets.push_back(host_.let("unset", Scratch{type.element, type.shape}));
     for (const std::vector<TileKind>& kinds : tile_kernels(fused)) {
-      Stm made = sampled_.kernel;
+      Stm made = sddmm_.kernel;
       made.op = kernel(kinds, targets);
       made.pattern.clear();
-      for (std::size_t k = 0; k < types.size(); ++k) made.pattern.push_back(values_.add(types[k], sampled_.names[k]));
+      for (const auto& [type, name] : ranges::views::zip(types, sddmm_.names))
+        made.pattern.push_back(values_.add(type, name));
       targets = made.pattern;
       host_.append(std::move(made));
     }
@@ -75,8 +78,8 @@ class TileSddmm {
     Substitution others;
     Poly at;
     for (std::size_t d = 0; d < space_.size(); ++d) {
-      if (d == sampled_.column_dim) continue;
-      const bool elements = d == sampled_.row_dim;
+      if (d == sddmm_.column_dim) continue;
+      const bool elements = d == sddmm_.row_dim;
       made.widths.push_back(elements ? all : space_[d].bound);
       made.indices.push_back(
           values_.add(Type::scalar(ScalarType::i64), elements ? "e" : values_.name(space_[d].index)));
@@ -97,23 +100,22 @@ class TileSddmm {
     If there;
     there.condition = thread.compare(CompareOp::le, i64_constant(0), source, "there");
     there.then_body = thread.body([&](Builder& out) {
-      const Value row = out.convert(ScalarType::i64, found[0], values_.name(sampled_.location.row));
-      const Value column = out.convert(ScalarType::i64, found[1], values_.name(sampled_.location.column));
-      return sddmm_at(sampled_, row, column, source, others, out);
+      const Value row = out.convert(ScalarType::i64, found[0], values_.name(sddmm_.location.row));
+      const Value column = out.convert(ScalarType::i64, found[1], values_.name(sddmm_.location.column));
+      return sddmm_at(sddmm_, row, column, source, others, out);
     });
     std::vector<Operand> elsewhere;
-    for (const Scalar& x : sampled_.elsewhere) elsewhere.emplace_back(x);
+    for (const Scalar& x : sddmm_.elsewhere) elsewhere.emplace_back(x);
     there.else_body = make_body({}, std::move(elsewhere));
     const std::vector<Value> samples = thread.let_typed({"sample"}, types_, std::move(there));
     std::vector<Operand> results;
     for (std::size_t d = 0; d < space_.size(); ++d)
-      if (d != sampled_.column_dim)
-        results.push_back(d == sampled_.row_dim ? Operand(source) : others.at(space_[d].index));
+      if (d != sddmm_.column_dim) results.push_back(d == sddmm_.row_dim ? Operand(source) : others.at(space_[d].index));
     results.insert(results.end(), samples.begin(), samples.end());
     return results;
   }
 
-  const Sampled& sampled_;
+  const Sddmm& sddmm_;
   const std::vector<SegDim>& space_;
   const Pattern& pattern_;
   Builder& host_;
@@ -123,9 +125,9 @@ class TileSddmm {
 
 }  // namespace
 
-std::vector<Value> sddmm_tiles(const Sampled& sampled, const std::vector<SegDim>& space, const Pattern& pattern,
-                               bool fused, Builder& host) {
-  return TileSddmm(sampled, space, pattern, host).run(fused);
+std::vector<Value> sddmm_tiles(const Sddmm& sddmm, const std::vector<SegDim>& space, const Pattern& pattern, bool fused,
+                               Builder& host) {
+  return TileSddmm(sddmm, space, pattern, host).run(fused);
 }
 
 }  // namespace apl::sparsify

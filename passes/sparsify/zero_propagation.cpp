@@ -1,4 +1,6 @@
 // What follows from zeros, for operands of which nothing is known but that they are finite.
+#include <range/v3/view/zip.hpp>
+
 #include <cmath>
 
 #include "ir/walk.h"
@@ -111,10 +113,11 @@ void ZeroPropagation::branch(const If& branch, const Stm& stm) {
   const auto condition = of(branch.condition);
   for (const BodyPtr& body : {branch.then_body, branch.else_body})
     if (!condition || condition->as_bool() == (body == branch.then_body)) run(*body);
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-    const auto yes = of(branch.then_body->results[k]), no = of(branch.else_body->results[k]);
+  for (const auto& [made, then_result, else_result] :
+       ranges::views::zip(stm.pattern, branch.then_body->results, branch.else_body->results)) {
+    const auto yes = of(then_result), no = of(else_result);
     const auto is = condition ? (condition->as_bool() ? yes : no) : yes == no ? yes : std::nullopt;
-    if (is) know(stm.pattern[k], *is);
+    if (is) know(made, *is);
   }
 }
 

@@ -11,6 +11,8 @@
 //   }
 //
 // What the code reads lies inside its arrays where the index is in range; elsewhere the result is dropped anyway.
+#include <range/v3/view/zip.hpp>
+
 #include "passes/tile_contraction/tile.h"
 
 namespace apl::tile {
@@ -31,14 +33,13 @@ std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std
   Screma each;
   std::vector<DimIndex> mine;
   std::vector<Poly> at;  // the position along each axis
-  for (std::size_t x = 0; x < block.space.size(); ++x) {
-    const DimTiles& tiles = block.space[x];
+  for (const auto& [tiles, start] : ranges::views::zip(block.space, block.starts)) {
     const Value thread = index_value("t"), reg = index_value("r");
     threads.space.push_back({thread, tiles.tile});
     mine.push_back(DimIndex::fix(Poly(thread)));
     each.widths.push_back(tiles.reg);
     each.indices.push_back(reg);
-    at.push_back(tiles.extent().is_one() ? block.starts[x] : block.starts[x] + Poly(thread) * tiles.reg + Poly(reg));
+    at.push_back(tiles.extent().is_one() ? start : start + Poly(thread) * tiles.reg + Poly(reg));
   }
   threads.body = builder.body([&](Builder& thread) {
     std::vector<Type> types;
@@ -72,8 +73,8 @@ std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std
       }
       const Lambda after = copy_fresh(*contraction.after, indices, values, values);
       Substitution parameters;
-      for (std::size_t k = 0; k < after.params.size(); ++k)
-        parameters.insert_or_assign(after.params[k], Operand(reduced[k]));
+      for (const auto& [param, value] : ranges::views::zip(after.params, reduced))
+        parameters.insert_or_assign(param, Operand(value));
       const BodyPtr code = substitute(after.body, parameters, values);
       if (!inside) {
         element.append_all(code->stms);

@@ -9,6 +9,8 @@
 // Only what makes a contraction is done: what cannot be tiled stays as it is.
 #include "passes/tile_contraction/fission.h"
 
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/attributes.h"
@@ -140,8 +142,8 @@ class Fission {
     const Stm& branch = op.body->stms[at];
     const Body& taken = *(condition ? std::get<If>(branch.op).then_body : std::get<If>(branch.op).else_body);
     stms.insert(stms.end(), taken.stms.begin(), taken.stms.end());
-    for (std::size_t k = 0; k < branch.pattern.size(); ++k)
-      stms.push_back({.pattern = {branch.pattern[k]}, .op = Use{taken.results[k]}, .location = branch.location});
+    for (const auto& [made, result] : ranges::views::zip(branch.pattern, taken.results))
+      stms.push_back({.pattern = {made}, .op = Use{result}, .location = branch.location});
     stms.insert(stms.end(), op.body->stms.begin() + static_cast<std::ptrdiff_t>(at) + 1, op.body->stms.end());
     return copy_of(kernel, stms, op.body->results, kernel.pattern);
   }
@@ -198,9 +200,8 @@ class Fission {
     std::vector<DimIndex> here;
     for (const SegDim& dim : op.space) here.push_back(DimIndex::fix(Poly(dim.index)));
     std::vector<Stm> reads;
-    for (std::size_t k = 0; k < arrays.size(); ++k)
-      reads.push_back(
-          {.pattern = {reduction.pattern[k]}, .op = Index{arrays[k], here}, .location = reduction.location});
+    for (const auto& [made, array] : ranges::views::zip(reduction.pattern, arrays))
+      reads.push_back({.pattern = {made}, .op = Index{array, here}, .location = reduction.location});
     const BodyPtr body = replaced(op.body, reduction.pattern, reads);
     std::set<Value> roots;
     for (const Operand& result : body->results)

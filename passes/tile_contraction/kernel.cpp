@@ -1,4 +1,6 @@
 // The tiled kernel of a contraction: T listing 5, for any rank and number of reduction dims.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/schedule.h"
@@ -232,7 +234,7 @@ class KernelBuilder {
     loop.initial = operands(state);
     std::vector<Type> types = state_types(state);
     std::vector<std::string> names = state_names(state);
-    for (std::size_t k = 0; k < types.size(); ++k) loop.params.push_back(values_.add(types[k], names[k]));
+    for (const auto& [type, name] : ranges::views::zip(types, names)) loop.params.push_back(values_.add(type, name));
     loop.index = values_.add(Type::scalar(ScalarType::i64), "tile_" + contraction_.dims[d].name);
     loop.bound = bound;
     loop.body = block.body([&](Builder& body) {
@@ -270,8 +272,8 @@ class KernelBuilder {
   // Where the block and the step start; indices of flattened dims come with the guard.
   Poly start_of(const Poly& offset, const std::vector<Poly>& strides, const Step& step) const {
     Poly start = offset;
-    for (std::size_t x = 0; x < space_.size(); ++x)
-      if (axes_[x].size() == 1) start += starts_[x] * strides[axes_[x][0]];
+    for (const auto& [axes, first] : ranges::views::zip(axes_, starts_))
+      if (axes.size() == 1) start += first * strides[axes[0]];
     for (std::size_t e = 0; e < step.start.size(); ++e) start += step.start[e] * strides[contraction_.space_rank + e];
     return start;
   }

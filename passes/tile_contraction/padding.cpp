@@ -1,6 +1,8 @@
 // Padding instead of a remainder: elements beyond the end of the reduction are put into all tiles at once, so that one
 // tuple p of them with map(p) = neutral is enough. It is found by evaluating the map function; there is no algebra on
 // operands that are not known (0 * inf is NaN).
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <limits>
 
@@ -84,12 +86,11 @@ Padding neutral_padding(const Contraction& contraction, const ValueTable& values
     }
   std::vector<std::vector<Scalar>> choices;
   std::size_t tuples = 1;
-  for (std::size_t o = 0; o < contraction.operands.size(); ++o) {
-    const Value param = contraction.map.params[o];
+  for (const auto& [operand, param] : ranges::views::zip(contraction.operands, contraction.map.params)) {
     // A tile has one value where nothing is read.
-    choices.push_back(contraction.operands[o].conditions.empty()
+    choices.push_back(operand.conditions.empty()
                           ? padding_candidates(values.type(param).element, contraction.reduce.neutral)
-                          : std::vector{contraction.operands[o].otherwise});
+                          : std::vector{operand.otherwise});
     tuples = std::min(kMostPaddings, tuples * choices.back().size());
   }
   const Module module = map_module(contraction, values);

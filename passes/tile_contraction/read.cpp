@@ -1,4 +1,6 @@
 // Single elements of operands, where no tile is copied: under their conditions, and where arrays of indices say.
+#include <range/v3/view/zip.hpp>
+
 #include "passes/tile_contraction/tile.h"
 
 namespace apl::tile {
@@ -24,15 +26,14 @@ Value read_element(const Contraction& contraction, const ContractionOperand& ope
   const ValueTable& values = out.values();
   const auto here = [&](const ContractionAffine& at) {
     Poly position = at.offset;
-    for (std::size_t d = 0; d < at.strides.size(); ++d)
-      if (!at.strides[d].is_zero()) position += at.strides[d] * Poly(contraction.dims[d].index);
+    for (const auto& [stride, dim] : ranges::views::zip(at.strides, contraction.dims))
+      if (!stride.is_zero()) position += stride * Poly(dim.index);
     return substitute(position, indices);
   };
   const auto read = [&](Builder& body) {
     Poly position = here({operand.offset, operand.strides});
-    for (std::size_t g = 0; g < operand.gathers.size(); ++g) {
-      const ContractionGather& gather = operand.gathers[g];
-      Value at = body.index(from.positions[g], {here(gather.at)}, "at");
+    for (const auto& [gather, positions] : ranges::views::zip(operand.gathers, from.positions)) {
+      Value at = body.index(positions, {here(gather.at)}, "at");
       if (values.type(at).element != ScalarType::i64) at = body.convert(ScalarType::i64, at);
       position += substitute(gather.stride, indices) * Poly(at);
     }

@@ -1,4 +1,6 @@
 // Reductions of one thread: out of branches, and together.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 
 #include "ir/walk.h"
@@ -89,8 +91,8 @@ Stm merged(const Stm& first, const Stm& second, ValueTable& values) {
   Screma& both = std::get<Screma>(stm.op);
   const Screma& other = std::get<Screma>(second.op);
   Substitution renaming;
-  for (std::size_t k = 0; k < other.indices.size(); ++k)
-    renaming.insert_or_assign(other.indices[k], Operand(both.indices[k]));
+  for (const auto& [old, index] : ranges::views::zip(other.indices, both.indices))
+    renaming.insert_or_assign(old, Operand(index));
   for (std::size_t k = 0; k < other.inputs.size(); ++k) {
     const auto same = std::find(both.inputs.begin(), both.inputs.end(), other.inputs[k]);
     if (same != both.inputs.end()) {

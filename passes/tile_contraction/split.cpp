@@ -9,6 +9,8 @@
 //   }
 //
 // Parts follow each other in the order of the reduction, so that any associative operator will do.
+#include <range/v3/view/zip.hpp>
+
 #include "passes/tile_contraction/tile.h"
 
 namespace apl::tile {
@@ -113,10 +115,11 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
       const auto read = [&](const ContractionOperand& operand, const FlatOperand& from) {
         return read_element(contraction, operand, from, element, body);
       };
-      for (std::size_t k = 0; k < uniform.size(); ++k)
-        element.insert_or_assign(contraction.uniform[k].element, Operand(read(contraction.uniform[k], uniform[k])));
+      for (const auto& [source, array] : ranges::views::zip(contraction.uniform, uniform))
+        element.insert_or_assign(source.element, Operand(read(source, array)));
       std::vector<Operand> elements;
-      for (std::size_t k = 0; k < arrays.size(); ++k) elements.emplace_back(read(contraction.operands[k], arrays[k]));
+      for (const auto& [operand, array] : ranges::views::zip(contraction.operands, arrays))
+        elements.emplace_back(read(operand, array));
       const Lambda map = copy_fresh(contraction.map, element, values, values);
       return inline_lambda(map, elements, values, body.stms());
     });

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <thread>
+#include <type_traits>
 
 #include "runtime/sparse/device_kernel.h"
 #include "runtime/sparse/known.h"
@@ -76,6 +77,9 @@ std::string taken(const apl_sparse_sddmm_packed& packed) {
 std::string taken(const apl_sparse_tiles& tiles) {
   return fmt::format("{} blocks, {} ELL rows and {} nnz segments", tiles.blocks, tiles.ell_rows, tiles.segments);
 }
+
+template <class Asked>
+constexpr bool kIsSddmm = std::is_same_v<Asked, apl_sparse_sddmm_product>;
 
 // The number of an array that was there before the call; 0: it will not be seen again.
 std::uint64_t lasting(const Bridge& bridge, const void* data) {
@@ -155,46 +159,42 @@ SparseOperands::SparseOperands(bool on_host) : on_host_(on_host) {
 }
 
 template <class Asked, class Run>
-int SparseOperands::run_on_host(const Bridge& bridge, const Asked& product, bool sddmm, const Run& run,
-                                std::int32_t& done) {
-  const std::uint64_t pattern = lasting(bridge, product.column);
-  PlanUse* plan = plan_for(pattern, sddmm);
+int SparseOperands::run_on_host(Bridge& bridge, const Asked& asked, const Run& run, std::int32_t& done) {
+  const std::uint64_t pattern = lasting(bridge, asked.column);
+  PlanUse* plan = plan_for(pattern, kIsSddmm<Asked>);
   const int status =
-      run(&cpu_, &product, pattern, lasting(bridge, product.values), plan ? plan->plan->plan.get() : nullptr, &done);
-  if (plan && status == APL_SPARSE_FINE && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
-  return status;
+      run(&cpu_, &asked, pattern, lasting(bridge, asked.values), plan ? plan->plan->plan.get() : nullptr, &done);
+  if (status != APL_SPARSE_FINE) return refuse(bridge.context(), status);
+  if (plan && done > 0) *plan = {plan->plan, true, taken(*cpu_.call.packed->tiles)};
+  return APL_SUCCESS;
 }
 
-template <class Asked>
-std::optional<std::pair<std::uint64_t, PlanUse*>> SparseOperands::worth_it(const Bridge& bridge, const Asked& product,
-                                                                           bool sddmm, std::int64_t dense) {
-  const auto age = bridge.age_of(product.column);
-  if (!age || !bridge.is_argument(*age)) return std::nullopt;
-  PlanUse* plan = plan_for(*age, sddmm);
+template <class Kept, class Asked, class Release>
+int SparseOperands::find(Bridge& bridge, const Asked& asked, std::int64_t dense, std::int64_t depth,
+                         std::vector<Kept>& all, const Release& release, Found<Kept>& found) {
+  const std::uint64_t age = lasting(bridge, asked.column);
+  if (age == 0) return APL_SUCCESS;
+  PlanUse* plan = plan_for(age, kIsSddmm<Asked>);
   // A plan that was asked for acts, whatever the size.
-  if (dense <= 0 || product.nonzeros <= 0 || (!plan && !is_worth_it(product.nonzeros, dense))) return std::nullopt;
-  return std::pair{*age, plan};
+  if (dense <= 0 || asked.nonzeros <= 0 || (!plan && !is_worth_it(asked.nonzeros, dense))) return APL_SUCCESS;
+  found.plan = plan;
+  return find_or_make(
+      bridge.context(), all, Key{age, asked.type, depth}, release,
+      [&](Kept& made) { return make(bridge, asked, plan, made); }, found.kept);
 }
 
 int SparseOperands::product(Bridge& bridge, const apl_sparse_product& product, std::int32_t& done) {
   apl_context* ctx = bridge.context();
-  if (on_host_) {
-    const int status = run_on_host(bridge, product, false, apl_sparse_cpu_product, done);
-    return status == APL_SPARSE_FINE ? APL_SUCCESS : refuse(ctx, status);
-  }
-  const auto asked = worth_it(bridge, product, false, product.width);
-  if (!asked) return APL_SUCCESS;
-  const std::uint64_t age = asked->first;
-  PlanUse* const plan = asked->second;
+  if (on_host_) return run_on_host(bridge, product, apl_sparse_cpu_product, done);
   // Widths that are alike share a packed operand.
   const auto width = static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(product.width, 32, 512))));
-  Product* known = nullptr;
-  if (const int status = find_or_make(
-          ctx, products_, Key{age, product.type, width}, apl_sparse_release,
-          [&](Product& made) { return make(bridge, product, plan, made); }, known);
-      status != APL_SUCCESS)
+  Found<Product> found;
+  if (const int status = find(bridge, product, product.width, width, products_, apl_sparse_release, found);
+      status != APL_SUCCESS || found.kept == nullptr)
     return status;
+  Product* const known = found.kept;
+  PlanUse* const plan = found.plan;
   const std::uint64_t values = bridge.age_of(product.values).value_or(0);
   // Only what was there before the call is the same as before.
   const bool same = values != 0 && bridge.is_argument(values) && values == known->values;
@@ -337,20 +337,13 @@ int SparseOperands::multiply(Bridge& bridge, const apl_sparse_sddmm_product& sdd
 
 int SparseOperands::sddmm(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, std::int32_t& done) {
   apl_context* ctx = bridge.context();
-  if (on_host_) {
-    const int status = run_on_host(bridge, sddmm, true, apl_sparse_cpu_sddmm, done);
-    return status == APL_SPARSE_FINE ? APL_SUCCESS : refuse(ctx, status);
-  }
-  const auto asked = worth_it(bridge, sddmm, true, sddmm.depth);
-  if (!asked) return APL_SUCCESS;
-  const std::uint64_t age = asked->first;
-  PlanUse* const plan = asked->second;
-  Sddmm* known = nullptr;
-  if (const int status = find_or_make(
-          ctx, sddmms_, Key{age, sddmm.type, sddmm.depth}, apl_sparse_release_sddmm,
-          [&](Sddmm& made) { return make(bridge, sddmm, plan, made); }, known);
-      status != APL_SUCCESS)
+  if (on_host_) return run_on_host(bridge, sddmm, apl_sparse_cpu_sddmm, done);
+  Found<Sddmm> found;
+  if (const int status = find(bridge, sddmm, sddmm.depth, sddmm.depth, sddmms_, apl_sparse_release_sddmm, found);
+      status != APL_SUCCESS || found.kept == nullptr)
     return status;
+  Sddmm* const known = found.kept;
+  PlanUse* const plan = found.plan;
   const bool is_dense = plan && plan->plan->plan->dense;
   if (plan) *plan = {plan->plan, true, is_dense ? taken(bridge) : taken(known->operand.packed)};
   done = 1;

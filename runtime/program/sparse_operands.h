@@ -55,13 +55,18 @@ class SparseOperands {
     Key key;
     apl_sparse_sddmm_operand operand{};
   };
-  // An apl_sparse status.
   template <class Asked, class Run>
-  int run_on_host(const Bridge& bridge, const Asked& product, bool sddmm, const Run& run, std::int32_t& done);
-  // The argument's number and the plan for it, where a kernel of the runtime is to run.
-  template <class Asked>
-  std::optional<std::pair<std::uint64_t, PlanUse*>> worth_it(const Bridge& bridge, const Asked& product, bool sddmm,
-                                                             std::int64_t dense);
+  int run_on_host(Bridge& bridge, const Asked& asked, const Run& run, std::int32_t& done);
+  // An operand that was made before, or is now, and the plan for it.
+  template <class Kept>
+  struct Found {
+    Kept* kept = nullptr;  // null: the program's own kernel is to run
+    PlanUse* plan = nullptr;
+  };
+  // `dense`: iterations of the dense loop; `depth`: those that the operand is kept for.
+  template <class Kept, class Asked, class Release>
+  int find(Bridge& bridge, const Asked& asked, std::int64_t dense, std::int64_t depth, std::vector<Kept>& all,
+           const Release& release, Found<Kept>& found);
   int make(Bridge& bridge, const apl_sparse_product& product, const PlanUse* plan, Product& made);
   int make(Bridge& bridge, const apl_sparse_sddmm_product& sddmm, const PlanUse* plan, Sddmm& made);
 

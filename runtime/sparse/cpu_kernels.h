@@ -125,7 +125,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(one)(const struct apl_sparse_cpu_call* ca
   APL_SPARSE_NAME(put_one)(call, task, target, all);
 }
 
-// Lists of the same width, four at a time: neither a wait for sums nor a branch that nobody foresees.
+// ELL rows of the same width, four at a time: neither a wait for sums nor a branch that nobody foresees.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                              const struct apl_sparse_ell* tile, const real* value,
                                              const int64_t stride) {
@@ -157,7 +157,7 @@ APL_SPARSE_INLINE void APL_SPARSE_NAME(ones)(const struct apl_sparse_cpu_call* c
     APL_SPARSE_NAME(one)(call, task, column, value, width, target[list], stride);
 }
 
-// Runs with one column of B, and rows of the matrix itself, of which nothing but what they have is read.
+// nnz segments with one column of B, and rows of the matrix itself, of which nothing but what they have is read.
 APL_SPARSE_INLINE void APL_SPARSE_NAME(segment_ones)(const struct apl_sparse_cpu_call* call, const struct task* task,
                                                      int64_t group, const int64_t stride) {
   const struct apl_sparse_cpu_packed* packed = call->packed;

@@ -59,14 +59,14 @@ void apl_sparse_cpu_forget_pattern(struct apl_sparse_cpu_operands* operands, uin
 }
 
 static struct apl_sparse_cpu_operand* find_operand(struct apl_sparse_cpu_operands* operands, uint64_t pattern,
-                                                   int sampled) {
+                                                   int sddmm) {
   for (int k = 0; k < operands->count; ++k)
-    if (operands->known[k].pattern == pattern && operands->known[k].sampled == sampled) return &operands->known[k];
+    if (operands->known[k].pattern == pattern && operands->known[k].sddmm == sddmm) return &operands->known[k];
   return NULL;
 }
 
 static int add_operand(struct apl_sparse_cpu_operands* operands, const struct apl_sparse_csr* matrix, uint64_t pattern,
-                       int sampled, struct apl_sparse_cpu_operand** added) {
+                       int sddmm, struct apl_sparse_cpu_operand** added) {
   if (operands->count == APL_SPARSE_CPU_KNOWN) {
     forget_operand(&operands->known[0]);
     memmove(operands->known, operands->known + 1, sizeof operands->known - sizeof operands->known[0]);
@@ -77,7 +77,7 @@ static int add_operand(struct apl_sparse_cpu_operands* operands, const struct ap
   const int status = apl_sparse_cpu_packed_rows(matrix, operands->threads, &operand->packed);
   if (status) return status;
   operand->pattern = pattern;
-  operand->sampled = sampled;
+  operand->sddmm = sddmm;
   ++operands->count;
   *added = operand;
   return APL_SPARSE_FINE;
@@ -93,7 +93,7 @@ static int resolve_operand(struct apl_sparse_cpu_operand* operand, const int32_t
   struct apl_sparse_plan* builtin = NULL;
   struct apl_sparse_tiles* tiles = NULL;
   struct apl_sparse_cpu_packed* packed = NULL;
-  int status = plan || operand->sampled ? APL_SPARSE_FINE : apl_sparse_plan_builtin(&matrix, &builtin);
+  int status = plan || operand->sddmm ? APL_SPARSE_FINE : apl_sparse_plan_builtin(&matrix, &builtin);
   operand->is_resolved = 1;
   if (plan || (builtin && !status && builtin->stretches > 0 && builtin->stretch[0].selections > 0)) {
     status = apl_sparse_pack(&matrix, plan ? plan : builtin, &tiles);

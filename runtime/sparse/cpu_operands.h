@@ -15,7 +15,7 @@ enum { APL_SPARSE_CPU_KNOWN = 8 };
 
 struct apl_sparse_cpu_operand {
   uint64_t pattern;  // the number of its columns' array
-  int sampled;       // its row starts are counted from the rows, which is all that there is
+  int sddmm;         // its row starts are counted from the rows, which is all that there is
   struct apl_sparse_cpu_packed* packed;
   struct apl_sparse_tiles* tiles;  // null: rows as they are
   int64_t spent;                   // iterations of dense loops so far

@@ -1,7 +1,7 @@
-// How long the kernels take, fitted in f16, by what bounds them: a launch, the rounds of gathers that follow each other
-// in the longest row or window, bytes that are gathered, rounds that are issued, warps that are started. Of SpMM the
-// first kernel of all that fits a matrix is chosen by it. What each costs is in the record of the device, which names
-// the measurements that it was fitted to (bench/sparse_gpu/fit_spmm.py, fit.py).
+// How long the kernels take, fitted in f16, and in SpMM of f32, by what bounds them: a launch, the rounds of gathers
+// that follow each other in the longest row or window, bytes that are gathered, rounds that are issued, warps that are
+// started. Of SpMM the first kernel of all that fits a matrix is chosen by it. What each costs is in the record of the
+// device, which names the measurements that it was fitted to (bench/sparse_gpu/fit_spmm.py, fit.py).
 //
 // On the H200 SpMM's estimates err by 10 % (rows), 15 % (windows) and 14 % (staged) in root mean square; the kernels
 // that they choose take 1.05 times as long as the best of the 40, for matrices that are left out of the fit. Those of

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/backends/cuda.h"
 #include "runtime/backends/cuda/library.h"
 
 namespace apl::cuda {
@@ -14,6 +15,12 @@ Result<std::unique_ptr<Clock>> Clock::open() {
   std::unique_ptr<Clock> clock(new Clock);
   if (auto started = clock->start(); !started) return std::move(started).error();
   return clock;
+}
+
+Result<std::unique_ptr<Backend>> Clock::backend() const {
+  CudaOptions options;
+  options.stream = stream_;
+  return make_cuda_backend(options);
 }
 
 Status Clock::start() {

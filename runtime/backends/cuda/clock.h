@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/diagnostic.h"
+#include "runtime/backends/backend.h"
 #include "runtime/backends/cuda/driver.h"
 
 namespace apl::cuda {
@@ -22,6 +23,8 @@ class Clock {
   // What is timed must run on it; a backend takes it (CudaOptions). Its context is current on the thread that opened
   // the clock, as libraries of the CUDA runtime want it.
   CUstream stream() const { return stream_; }
+  // A backend whose launches run on it.
+  Result<std::unique_ptr<Backend>> backend() const;
 
   // Microseconds of one of many launches in a graph, the median of a few replays. What is launched must have been
   // launched before, so that nothing is compiled or allocated for the first time.

@@ -246,7 +246,7 @@ TEST_CASE("device_matrix: three products of tf32 lose no more than 2.5 times wha
   for (const int depth : {8, 16, 32, 64, 256, 2048})
     for (const float least : {-1.0F, 0.0F}) {
       const Errors errors = errors_of(3, depth, least);
-      INFO("depth ", depth, " from ", least, ": ", errors.units, ", by the cores ", errors.cores);
+      INFO("depth ", depth, " from ", least, ": ", errors.units, ", by multiply-adds ", errors.cores);
       CHECK(errors.units <= 2.5 * errors.cores);
     }
 }

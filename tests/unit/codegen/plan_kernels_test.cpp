@@ -1,4 +1,4 @@
-// Several forms of a kernel in a generated program, and the choice among them when it runs.
+// Several kernels of a contraction, a plan each, in a generated program, and the choice among them when it runs.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -50,7 +50,7 @@ apl::Result<apl::ProgramText> generated(const apl::Module& module, Target target
   return apl::generate(module, target, options);
 }
 
-TEST_CASE("forms: a program chooses among them by sizes, and computes the same with each") {
+TEST_CASE("plan kernels: a program chooses among them by sizes, and computes the same with each") {
   // Two entries, with arrays of one name.
   const apl::Module module = memory_module("mm1", "", apl::Machine::cpu, false);
   const apl::ProgramText text = take(generated(module, apl::c_target(), 4));
@@ -93,7 +93,7 @@ TEST_CASE("variants: one that the model of tiles does not know is refused, not t
                  "the variant `whole` of a contraction, which the model of tiles does not know"));
 }
 
-TEST_CASE("forms: in emulation only the one that was chosen is compiled") {
+TEST_CASE("plan kernels: in emulation only the one that was chosen is compiled") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
   const apl::ProgramText text = take(generated(module, apl::cuda_target(), 12));
   CHECK(text.kernel_infos.size() > 2);
@@ -208,7 +208,7 @@ TEST_CASE("schedule: what the model is asked about is what is generated, whateve
   CHECK(refused <= 30);
 }
 
-TEST_CASE("forms: threads and shared memory of the model are those of the generated kernels") {
+TEST_CASE("plan kernels: threads and shared memory of the model are those of the generated kernels") {
   const apl_device h200 = *apl::find_device("h200");
   for (const char* name : {"mm0", "mm1", "sd1_7"}) {
     const apl::Module module = memory_module(name, name, apl::Machine::gpu);
@@ -236,7 +236,7 @@ TEST_CASE("forms: threads and shared memory of the model are those of the genera
   }
 }
 
-TEST_CASE("forms: the model knows the block of every kind of tiled kernel") {
+TEST_CASE("plan kernels: the model knows the block of every kind of tiled kernel") {
   const apl_device h200 = *apl::find_device("h200");
   int checked = 0, fast = 0;
   for (const auto& entry :
@@ -285,7 +285,7 @@ TEST_CASE("forms: the model knows the block of every kind of tiled kernel") {
   CHECK(fast >= 60);
 }
 
-TEST_CASE("forms: sizes for which numbers were measured get them among all forms") {
+TEST_CASE("plan kernels: sizes for which numbers were measured get them among all of them") {
   const apl_device h200 = *apl::find_device("h200");
   struct Measured {
     const char* name;
@@ -321,7 +321,7 @@ TEST_CASE("forms: sizes for which numbers were measured get them among all forms
   }
 }
 
-TEST_CASE("forms: kernels of few accumulators leave registers to the blocks that the model counts on") {
+TEST_CASE("plan kernels: kernels of few accumulators leave registers to the blocks that the model counts on") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
   const std::string kernels = take(generated(module, apl::cuda_target(), 12)).kernels;
   // 128 x 128 elements, two blocks: as many registers as a thread may have, which the compiler does not take unasked.
@@ -330,7 +330,7 @@ TEST_CASE("forms: kernels of few accumulators leave registers to the blocks that
   CHECK_FALSE(contains(take(generated(module, apl::cuda_target(), 1)).kernels, "APL_KERNEL(128, "));
 }
 
-TEST_CASE("forms: given numbers stay in all of them, and impossible ones are refused with one that would work") {
+TEST_CASE("plan kernels: given numbers stay in all of them, and impossible ones are refused with one that would work") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
   const apl::ProgramText some = take(generated(module, apl::cuda_target(), 12, {{"mm1.T_a", 4}, {"mm1.T_b", 16}}));
   for (const apl::KernelInfo& kernel : some.kernel_infos) CHECK(kernel.threads == 64);
@@ -344,7 +344,7 @@ TEST_CASE("forms: given numbers stay in all of them, and impossible ones are ref
   }
 }
 
-TEST_CASE("forms: each way of a contraction computes the same, and only what it needs is compiled") {
+TEST_CASE("plan kernels: each way of a contraction computes the same, and only what it needs is compiled") {
   apl::Module module = example("mm1", "mm1");
   auto pipeline = take(apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, true),
                                            apl::PassRegistry::builtin()));
@@ -372,7 +372,7 @@ TEST_CASE("forms: each way of a contraction computes the same, and only what it 
   }
 }
 
-TEST_CASE("forms: plans that are listed are those of the program, and must work") {
+TEST_CASE("plan kernels: plans that are listed are those of the program, and must work") {
   const apl::Module module = memory_module("mm1", "mm1", apl::Machine::gpu);
   const apl::ProgramText text = take(generated(module, apl::cuda_target(), 12,
                                                {{"mm1.plan1.T_a", 8},
@@ -415,7 +415,7 @@ class Spilling : public apl::Backend {
   apl::Result<int> spilled_bytes(const std::string& kernel) override { return spills.contains(kernel) ? 8 : 0; }
 };
 
-TEST_CASE("forms: one that spills is replaced by the next, with a word in the log") {
+TEST_CASE("plan kernels: one that spills is replaced by the next, with a word in the log") {
   apl_contraction c{};
   c.dim_count = 3, c.space_rank = 2, c.operand_count = 2;
   c.result_bytes = c.widest_result = c.accumulator_bytes = 4;
