@@ -285,6 +285,8 @@ const std::vector<Equivalent>& equivalents() {
         {"short long staged unstaged filled after flat deep bytes unit_floats", "guard `next < last` 1",
          "rows beyond the last tile are as rows outside of it, and no tile of the loop uses them"},
         {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next tile's tables with what is there"},
+        {"", "guard `rows_outside` 1", "copies write over zeros"},
+        {"", "guard `columns_outside` 1", "copies write over zeros"},
         {"", "guard `tile_q == 0` 1", "later steps fill the next tile's tables with what is there, between barriers"},
         {"", "guard `apl_aligned<16>(xs)` 1", "what a backend allocates is aligned; only a caller's memory may not be"},
         {"deep", "guard `ahead < steps`",
