@@ -147,6 +147,7 @@ struct Mainloop {
   std::string per_block;                      // variable: tiles_per_block, or 1
   std::string tile_index, next, last, stage;  // variables: a tile is a value of the M dim's index
   kernel::ExprPtr half;                       // which half of the M dim's tables
+  bool aligned = false;                       // of what is made now: matrix units' copies are of vectors
   kernel::ExprPtr reduces;                    // whether there are steps; null: sure
 };
 
@@ -212,6 +213,8 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   ExprPtr matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step);
   Block copy_matrix_tile(const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
+  ExprPtr vector_alignment(const CopyTile& op, const OperandTile& tile);
+  ExprPtr all_aligned();
   ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
   Block fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);

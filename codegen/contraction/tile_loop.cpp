@@ -128,7 +128,18 @@ void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
   if (!known || *known <= 0) mainloop_->reduces = infix("<", number_of(0), values_.poly(steps));
   if (mainloop_->loop != nullptr) declare_steps(out);
   const ExprPtr start = locate_block(op, out);
-  mainloop_->loop == nullptr ? one_tile(op, out) : loop_over_tiles(op, start, out);
+  if (mainloop_->loop == nullptr) {
+    one_tile(op, out);
+  } else if (const ExprPtr aligned = all_aligned()) {
+    KernelBlock vectors, others;
+    mainloop_->aligned = true;
+    loop_over_tiles(op, start, vectors);
+    mainloop_->aligned = false;
+    loop_over_tiles(op, start, others);
+    out.push_back(kernel::branch(aligned, std::move(vectors), std::move(others)));
+  } else {
+    loop_over_tiles(op, start, out);
+  }
   out.insert(out.begin() + top, mainloop_declarations_.begin(), mainloop_declarations_.end());
 }
 
@@ -248,7 +259,9 @@ void MainloopLowering::loop_over_tiles(const SegOp& op, const ExprPtr& start, Ke
   KernelBlock early{
       kernel::branch(infix("<", variable(ahead), variable(mainloop.steps)), mainloop_prefetch(ahead, variable(ahead))),
       do_call("apl_cp_async_commit", {})};
+  // Unrolled it would be half of the kernel.
   out.push_back(unrolled(ahead, mainloop.copies_ahead(), std::move(early)));
+  out.back().unroll_by = 1;
   out.push_back(declare(kInt, mainloop.stage, number_of(0), false));
   out.push_back(declare(kInt, half, number_of(0), false));
   for_tile(op, mainloop.tile_index, variable(half));
