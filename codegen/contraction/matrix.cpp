@@ -223,9 +223,10 @@ ExprPtr MainloopLowering::vector_alignment(const CopyTile& op, const OperandTile
 }
 
 // Whether all copies of matrix units are of vectors. Then a block runs a tile loop of its own: what copies through
-// registers keep between steps, and work out anew, would make each step longer. Null: some are never.
+// registers keep between steps, and work out anew, would make each step longer. Null: some are never, or several blocks
+// share a multiprocessor, which leaves too few registers for two loops: kernels spilled 8 to 36 bytes.
 ExprPtr MainloopLowering::all_aligned() {
-  if (!mainloop_->matrix()) return nullptr;
+  if (!mainloop_->matrix() || function_.resident > 1) return nullptr;
   ExprPtr all;
   for (const auto& [copy, copied] : mainloop_->main.copies) {
     const OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied));
