@@ -259,9 +259,9 @@ void MainloopLowering::loop_over_tiles(const SegOp& op, const ExprPtr& start, Ke
   KernelBlock early{
       kernel::branch(infix("<", variable(ahead), variable(mainloop.steps)), mainloop_prefetch(ahead, variable(ahead))),
       do_call("apl_cp_async_commit", {})};
-  // Unrolled it would be half of the kernel.
   out.push_back(unrolled(ahead, mainloop.copies_ahead(), std::move(early)));
-  out.back().unroll_by = 1;
+  // Copies through registers would be half of the kernel.
+  if (mainloop.matrix()) out.back().unroll_by = 1;
   out.push_back(declare(kInt, mainloop.stage, number_of(0), false));
   out.push_back(declare(kInt, half, number_of(0), false));
   for_tile(op, mainloop.tile_index, variable(half));
