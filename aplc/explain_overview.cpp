@@ -228,6 +228,13 @@ class Overviewer {
       row.decision = fmt::format("tiled {}", block);
     }
     row.suggestion = fact(plan.remark, "spills").empty() ? "" : "smaller tiles: this plan spills registers";
+    for (const Remark& remark : remarks_) {
+      if (remark.code != "cores-multiply" || device_.matrix_units == 0 || remark.function != function.name ||
+          remark.location != row.location || !plan.seconds)
+        continue;
+      row.decision += ", without matrix units";
+      if (row.suggestion.empty()) row.suggestion = without_made_names(remark.suggestion, text_);
+    }
     return row;
   }
 

@@ -158,6 +158,10 @@ class Tiler {
                                    : one_variant(contraction, prefix, stm, host);
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     say_kept(contraction, stm, plan);
+    if (plan.schedule.unit == Schedule::Unit::simt && !any_given(prefix))
+      if (auto missing = tile::why_no_matrix_units(contraction, result_.values))
+        missed("cores-multiply", contraction.location, "matrix units are not used: " + missing->reason,
+               missing->suggestion);
     applied(matched, plan, number(prefix + "splits"), variants);
     return true;
   }
@@ -167,6 +171,7 @@ class Tiler {
     Contraction contraction = tile::order_reductions(tile::merge_reductions(
         matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values));
     if (auto widened = tile::widen_sums(contraction, result_.values)) contraction = std::move(*widened);
+    if (auto scaled = tile::scale_sums(contraction, result_.values)) contraction = std::move(*scaled);
     return contraction;
   }
 
@@ -435,6 +440,7 @@ PassInfo tile_contraction_pass() {
       {"operator-can-fail", "the reduction operator can fail"},
       {"no-tiling-attribute", "the program asks for no tiling"},
       {"tf32-ignored", "products of tf32 were allowed, but these are none that matrix units know"},
+      {"cores-multiply", "sums of products of types that matrix units know are none that they do"},
       {"no-remainder", "the last tile is filled up with elements that are proved neutral"},
       {"remainder-kept", "no remainder step was asked for, but nothing is proved neutral"},
   };

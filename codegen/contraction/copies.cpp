@@ -222,6 +222,12 @@ void MainloopLowering::read_resident(const CopyTile& op, OperandTile& tile, Kern
   append(out, std::move(body));
 }
 
+// Whether a tile of the cores is copied by vectors of rows where these are aligned.
+bool MainloopLowering::has_row_vectors(const OperandTile& tile) const {
+  return tile.conditions.empty() && !tile.by_depth && tile.by_row && tile.vector() > 1 && tile.copy_bytes != 4 &&
+         mainloop_->mn_of(tile).extent % tile.vector() == 0;
+}
+
 void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const ExprPtr& stage, KernelBlock& out) {
   if (OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied)); tile.resident)
     return read_resident(op, tile, out);
@@ -229,16 +235,15 @@ void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const Exp
   KernelBlock all;
   const CopiedTile copy = describe_copy(op, copied, stage, all);
   const OperandTile& tile = copy.tile;
-  const std::int64_t width = 16 / static_cast<std::int64_t>(byte_size(tile.element));
   if (mainloop_->matrix()) {
     append(all, copy_matrix_tile(copy));
   } else if (!copy.numbers.empty()) {
     append(all, copy_each(copy));
   } else if (tile.by_depth) {
     all.push_back(copy_along_depth(copy));
-  } else if (tile.by_row && width > 1 && tile.copy_bytes != 4 && mainloop_->mn_of(tile).extent % width == 0) {
-    KernelBlock vectors = copy_along_rows(copy, width), singles = copy_along_rows(copy, 1);
-    all.push_back(kernel::branch(mainloop_alignment(op, tile, width), std::move(vectors), std::move(singles)));
+  } else if (has_row_vectors(tile)) {
+    KernelBlock vectors = copy_along_rows(copy, tile.vector()), singles = copy_along_rows(copy, 1);
+    all.push_back(kernel::branch(mainloop_alignment(op, tile, tile.vector()), std::move(vectors), std::move(singles)));
   } else {
     append(all, copy_along_rows(copy, 1));
   }
@@ -254,34 +259,56 @@ ExprPtr MainloopLowering::row_is_inside(const OperandTile& tile, const ExprPtr& 
   return variable(inside);
 }
 
-// `width` elements, at that step of the innermost dim of the depth; zeros for a row outside.
+// `width` elements, at that step of the innermost dim of the depth. For a row outside nothing is copied: what its tile
+// has is dropped with its results (zero_outside).
 KernelBlock MainloopLowering::copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at,
                                             const ExprPtr& step, std::int64_t width, const ExprPtr& row_inside) {
   const std::int64_t bytes = width * static_cast<std::int64_t>(byte_size(copy.tile.element));
-  KernelBlock made;
-  if (copy.tile.copy_bytes > 0 && bytes >= 4) {
-    made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
-    if (row_inside) {
-      KernelBlock zeros;
-      for (std::int64_t e = 0; e < width; ++e)
-        zeros.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))),
-                               literal(Scalar::zero(copy.tile.element))));
-      made = {kernel::branch(row_inside, std::move(made), std::move(zeros))};
-    }
-  } else {
-    for (std::int64_t e = 0; e < width; ++e) {
-      ExprPtr value = kernel::element(copy.source->text, plus(at, number_of(e)));
-      if (row_inside) value = select(row_inside, value, literal(Scalar::zero(copy.tile.element)));
-      made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))), value));
-    }
-  }
+  const bool is_async = copy.tile.copy_bytes > 0 && bytes >= 4;
   const ExprPtr inside = copy.inside(step);
-  if (!inside) return made;
-  if (!copy.padded) return KernelBlock{kernel::branch(inside, std::move(made))};
+  ExprPtr test = inside && !copy.padded ? inside : nullptr;
+  KernelBlock made;
+  if (is_async) {
+    made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+    if (row_inside) test = test ? infix("&&", test, row_inside) : row_inside;
+  }
+  for (std::int64_t e = 0; e < width && !is_async; ++e) {
+    ExprPtr value = kernel::element(copy.source->text, plus(at, number_of(e)));
+    if (row_inside) value = select(row_inside, value, literal(Scalar::zero(copy.tile.element)));
+    made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))), value));
+  }
+  // One test a copy, so that it is a predicate and no branch.
+  if (test) made = {kernel::branch(test, std::move(made))};
+  if (!inside || !copy.padded) return made;
   KernelBlock pads;
   for (std::int64_t e = 0; e < width; ++e)
     pads.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))), values_.operand(copy.op.pad)));
   return KernelBlock{kernel::branch(inside, std::move(made), std::move(pads))};
+}
+
+// Zeros for rows of tiles that no copy fills, as they are outside of the operand in one of the block's tiles: once,
+// before the first copies. `end_of_m` is the M dim's index behind the block's last tile.
+void MainloopLowering::zero_outside(const SegOp& op, const ExprPtr& end_of_m, KernelBlock& out) {
+  if (mainloop_->matrix()) return;
+  std::array<KernelBlock, 2> fills;
+  for (const auto& [block, tile] : mainloop_->tiles) {
+    // What goes through registers writes zeros itself.
+    const bool is_async = tile.element_bytes() >= 4 || has_row_vectors(tile);
+    if (tile.mn == kNoMnDim || tile.copy_bytes == 0 || !is_async) continue;
+    const auto& memory = buffer(block, stm_.location);
+    fills[tile.mn].push_back(do_call("apl_zero_tile", {variable(memory.name), number_of(memory.count),
+                                                       variable(mainloop_->thread), number_of(mainloop_->threads)}));
+  }
+  for (std::size_t s = 0; s < 2; ++s) {
+    if (fills[s].empty()) continue;
+    const std::size_t dim = mainloop_->mn_dims[s].dim;
+    const TileExtent& extent = op.results[0].extents[dim];
+    const ExprPtr end = s == 0 ? end_of_m : plus(values_.scalars.at(op.space[dim].index), number_of(1));
+    const ExprPtr rows = mul(end, values_.poly(extent.tile * extent.reg));
+    const std::string outside = unit_.fresh(s == 0 ? "rows_outside" : "columns_outside");
+    out.push_back(declare({ScalarType::boolean, false}, outside, infix(">", rows, values_.poly(extent.bound))));
+    out.push_back(kernel::branch(variable(outside), std::move(fills[s])));
+  }
 }
 
 ExprPtr MainloopLowering::row_in_source(const OperandTile& tile, const ExprPtr& m) {

@@ -28,9 +28,9 @@ struct MnDim {
 };
 
 constexpr std::int64_t kDoublesDepth = 8;  // of a product of f64 by matrix units
-// Where the rows of a tile begin that lie outside of the operand: tiles have zeros for them, for which nothing is read
-// (apl_is_row of runtime/device/numbers.h). Reading one element of the operand for all of them would let all blocks of
-// the device wait for one line of its cache.
+// Where the rows of a tile begin that lie outside of the operand: nothing is read for them, and tiles have zeros or
+// what was there before (apl_is_row of runtime/device/numbers.h). Reading one element of the operand for all of them
+// would let all blocks of the device wait for one line of its cache.
 constexpr std::int64_t kRowOutside = -(std::int64_t{1} << 62);
 constexpr std::int64_t kTurnWarps = 4;    // warps that are each another scheduler's
 constexpr std::int64_t kMatrixLine = 64;  // rows of a step that lie together in a tile of matrix units
@@ -147,6 +147,7 @@ struct Mainloop {
   std::string per_block;                      // variable: tiles_per_block, or 1
   std::string tile_index, next, last, stage;  // variables: a tile is a value of the M dim's index
   kernel::ExprPtr half;                       // which half of the M dim's tables
+  bool aligned = false;                       // of what is made now: matrix units' copies are of vectors
   kernel::ExprPtr reduces;                    // whether there are steps; null: sure
 };
 
@@ -195,6 +196,8 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   ExprPtr row_is_inside(const OperandTile& tile, const ExprPtr& at, Block& out);
   Block copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at, const ExprPtr& step,
                       std::int64_t width, const ExprPtr& row_inside);
+  bool has_row_vectors(const OperandTile& tile) const;
+  void zero_outside(const SegOp& op, const ExprPtr& end_of_m, Block& out);
   ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
   void number_conditions(CopiedTile& copy, Block& out);
   ExprPtr conditions_hold(const CopiedTile& copy, const ExprPtr& m, const ExprPtr& step);
@@ -210,6 +213,8 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   ExprPtr matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step);
   Block copy_matrix_tile(const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
+  ExprPtr vector_alignment(const CopyTile& op, const OperandTile& tile);
+  ExprPtr all_aligned();
   ExprPtr alignment_variable(const CopyTile& op, const std::vector<Poly>& positions, std::int64_t width);
   Block fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);
   Block matrix_product(const TileContract& op, const Stm& stm, const ExprPtr& stage, const std::vector<ExprPtr>& at);

@@ -214,9 +214,27 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   const bool one_condition = std::ranges::all_of(
       copied.number_strides, [&](const ExprPtr& along) { return tile.by_depth && number(along) == 0; });
   if (!tile.has_vectors() || !one_condition) return singles();
-  const ExprPtr are_aligned =
-      tile.by_depth ? matrix_alignment(copied.op, tile) : mainloop_alignment(copied.op, tile, tile.vector());
-  return {kernel::branch(are_aligned, vectors(), pieces())};
+  if (mainloop_->aligned) return vectors();
+  return {kernel::branch(vector_alignment(copied.op, tile), vectors(), pieces())};
+}
+
+ExprPtr MainloopLowering::vector_alignment(const CopyTile& op, const OperandTile& tile) {
+  return tile.by_depth ? matrix_alignment(op, tile) : mainloop_alignment(op, tile, tile.vector());
+}
+
+// Whether all copies of matrix units are of vectors. Then a block runs a tile loop of its own: what copies through
+// registers keep between steps, and work out anew, would make each step longer. Null: some are never, or several blocks
+// share a multiprocessor, which leaves too few registers for two loops: kernels spilled 8 to 36 bytes.
+ExprPtr MainloopLowering::all_aligned() {
+  if (!mainloop_->matrix() || function_.resident > 1) return nullptr;
+  ExprPtr all;
+  for (const auto& [copy, copied] : mainloop_->main.copies) {
+    const OperandTile& tile = mainloop_->tiles.at(mainloop_->copied.at(copied));
+    if (!tile.has_vectors() || !copy->where.empty()) return nullptr;
+    const ExprPtr aligned = vector_alignment(*copy, tile);
+    all = all ? infix("&&", all, aligned) : aligned;
+  }
+  return all;
 }
 
 // Whether vectors along the depth can be copied: rows and steps of outer dims are apart by such, and so is the end.

@@ -11,7 +11,8 @@
 //     computes several along the M dim (the tile loop), and starts the copies of the next before it writes back;
 //   - results are written as vectors from registers where they are aligned, else by way of shared memory, so that
 //     neighbouring threads write neighbouring elements.
-// Rows beyond the result hold copies of others, whose results are dropped; that is why their guards need no pad.
+// Rows beyond the result hold zeros, or rows of the tile before, and their results are dropped: no step copies them,
+// and their guards need no pad.
 #include <algorithm>
 #include <functional>
 
@@ -127,7 +128,18 @@ void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
   if (!known || *known <= 0) mainloop_->reduces = infix("<", number_of(0), values_.poly(steps));
   if (mainloop_->loop != nullptr) declare_steps(out);
   const ExprPtr start = locate_block(op, out);
-  mainloop_->loop == nullptr ? one_tile(op, out) : loop_over_tiles(op, start, out);
+  if (mainloop_->loop == nullptr) {
+    one_tile(op, out);
+  } else if (const ExprPtr aligned = all_aligned()) {
+    KernelBlock vectors, others;
+    mainloop_->aligned = true;
+    loop_over_tiles(op, start, vectors);
+    mainloop_->aligned = false;
+    loop_over_tiles(op, start, others);
+    out.push_back(kernel::branch(aligned, std::move(vectors), std::move(others)));
+  } else {
+    loop_over_tiles(op, start, out);
+  }
   out.insert(out.begin() + top, mainloop_declarations_.begin(), mainloop_declarations_.end());
 }
 
@@ -223,6 +235,7 @@ void MainloopLowering::tile_statements(const SegOp& op, KernelBlock& out) {
 void MainloopLowering::one_tile(const SegOp& op, KernelBlock& out) {
   mainloop_->half = number_of(0);
   for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
+  zero_outside(op, plus(values_.scalars.at(op.space[mainloop_->mn_dims[0].dim].index), number_of(1)), out);
   out.push_back(barrier());
   if (mainloop_->matrix()) place_matrix_copies(out);
   tile_statements(op, out);
@@ -241,11 +254,14 @@ void MainloopLowering::loop_over_tiles(const SegOp& op, const ExprPtr& start, Ke
                         call("apl_index_min", {plus(variable(begin), per_block), values_.poly(dim.bound)})));
   for_tile(op, begin, number_of(0));
   for (std::size_t s = 0; s < 2; ++s) fill_mainloop_tables(op, s, out);
+  zero_outside(op, variable(mainloop.last), out);
   out.push_back(barrier());
   KernelBlock early{
       kernel::branch(infix("<", variable(ahead), variable(mainloop.steps)), mainloop_prefetch(ahead, variable(ahead))),
       do_call("apl_cp_async_commit", {})};
   out.push_back(unrolled(ahead, mainloop.copies_ahead(), std::move(early)));
+  // Copies through registers would be half of the kernel.
+  if (mainloop.matrix()) out.back().unroll_by = 1;
   out.push_back(declare(kInt, mainloop.stage, number_of(0), false));
   out.push_back(declare(kInt, half, number_of(0), false));
   for_tile(op, mainloop.tile_index, variable(half));

@@ -267,8 +267,8 @@ void PlainHost::chosen_number(const PlanKernels& plan_kernels, Value v) {
 void PlainHost::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) {
   const Stm planned = with_plan(stm, plan_kernels.data, plan_kernels.plans[0], unit_);
   Kernel lowering(unit_, planned);
+  lowering.set_resident(plan_kernels.resident[0]);
   Launched made = lower_kernel(lowering, op);
-  made.function.resident = plan_kernels.resident[0];
   if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
   std::vector<std::string> arguments = arguments_of(lowering);
   if (lowering.can_fail()) arguments.push_back(failure_cell());

@@ -161,8 +161,8 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
   for (std::size_t k = 0; k < plan_kernels.plans.size(); ++k) {
     const Stm planned = with_plan(stm, plan_kernels.data, plan_kernels.plans[k], unit_);
     Kernel lowering(unit_, planned);
+    lowering.set_resident(plan_kernels.resident[k]);
     Launched made = lower_kernel(lowering, op);
-    made.function.resident = plan_kernels.resident[k];
     if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
     if (k == 0) {
       arguments = arguments_of(lowering);

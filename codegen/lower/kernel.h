@@ -37,6 +37,8 @@ class Kernel {
   ~Kernel();
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
+  // How many blocks it is compiled for on a multiprocessor; 0: as many as the compiler likes.
+  void set_resident(std::int64_t blocks) { function_.resident = blocks; }
   kernel::Function run();
 
   // What the host passes, in order: arrays' blocks, then scalars.

@@ -361,7 +361,7 @@ std::optional<Match> match_contraction(const Stm& stm, const Layouts& layouts, V
     const std::string inner = inner_reductions(*kernel, stream, values);
     if (!inner.empty())
       return unmatched(
-          "several-redomaps", stm.location,
+          "several-redomaps", stream.stm->location ? stream.stm->location : stm.location,
           "the reduction of `" + values.name(stream.stm->pattern.front()) +
               "` needs the results of others for its elements: " + inner,
           "make those before the nest, `let M = map (\\a -> ..) A`, and take an element of them in it, `map2 "

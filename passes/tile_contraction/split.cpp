@@ -129,7 +129,16 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
     std::vector<Operand> arguments(reduced.begin(), reduced.end());
     arguments.insert(arguments.end(), left.begin(), left.end());
     const std::vector<Operand> whole = lambda_applied(operation().op, arguments, thread);
-    if (contraction.after) return lambda_applied(copy_fresh(*contraction.after, here, values, values), whole, thread);
+    if (contraction.after) {
+      // It may ask for elements that are the same for all products, too.
+      Substitution known = here;
+      const std::set<Value> used = free_values(*contraction.after, values);
+      for (std::size_t k = 0; k < uniform.size(); ++k)
+        if (const ContractionOperand& operand = contraction.uniform[k]; used.contains(operand.element))
+          known.insert_or_assign(operand.element,
+                                 Operand(read_element(contraction, operand, uniform[k], here, thread)));
+      return lambda_applied(copy_fresh(*contraction.after, known, values, values), whole, thread);
+    }
     std::vector<Operand> results;
     for (std::size_t r : contraction.results) results.push_back(whole[r]);
     return results;

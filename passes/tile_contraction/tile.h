@@ -24,6 +24,15 @@ std::size_t innermost_reduction(const Contraction& contraction);
 // Where products of f16 or of bf16 are summed in their own type: each widened to f32, summed in that, and rounded once,
 // before the code after the reduction. Nothing if it is another contraction.
 std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable& values);
+// Where products for matrix units are multiplied by numbers that no step changes: these multiply the sum, before the
+// code after the reduction.
+std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable& values);
+// Why sums of products of types that matrix units know are none that they do, and what change of the program would
+// alter it; nothing where they are, or are no such sums.
+struct MissedUnits {
+  std::string reason, suggestion;
+};
+std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, const ValueTable& values);
 
 // The tuning parameters of one dim as polynomials (symbols of get_size statements, or 1), and their defaults.
 struct DimTiles {

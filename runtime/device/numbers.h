@@ -18,6 +18,12 @@ APL_DEVICE constexpr int apl_swizzle(int q) {
 // Whether a row of a tile is one of its operand, by where its copy begins: far below all positions where it is none.
 APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }
 
+// Zeros in a tile of shared memory; each thread of the block has its share.
+template <class Tile>
+APL_DEVICE void apl_zero_tile(const Tile& tile, int count, int thread, int threads) {
+  for (int e = thread; e < count; e += threads) tile(e) = 0;
+}
+
 // The unsigned integer of so many bytes.
 template <unsigned bytes>
 struct apl_word;

@@ -94,7 +94,8 @@ std::string map_text(const Spec& spec, const std::vector<std::string>& elements,
     case Operator::widened_sum: {
       const std::string conversion =
           fmt::format("{}.{} ", apl::to_text(spec.type), apl::to_text(operator_text(spec).stored));
-      return conversion + all(" * " + conversion);
+      // Some with a factor that no step changes: of 16 and 8 bits it goes behind the sum.
+      return (spec.seed % 3 == 0 ? "3 * " : "") + conversion + all(" * " + conversion);
     }
     case Operator::sum:
     case Operator::scaled_sum:

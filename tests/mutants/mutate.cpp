@@ -81,7 +81,7 @@ class Walk {
       case Stmt::Kind::call: {
         const std::string name = stmt.value->text.substr(0, stmt.value->text.find('<'));
         if (name == "apl_cp_async_wait" || name == "apl_cp_async_commit" || name == "apl_warp_barrier" ||
-            name == "apl_fence")
+            name == "apl_fence" || name == "apl_zero_tile")
           removable(stmt, name.substr(4));
         return;
       }

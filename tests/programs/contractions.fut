@@ -43,3 +43,8 @@ entry bytes [m][n][q] (A: [m][q]i8) (B: [q][n]i8) (s: [n]i32): [m][n]i32 =
 
 entry squared_before [m][n][q] (A: [m][q]f32) (B: [q][n]f32) (s: [m]f32): [m][n]f32 =
   tabulate_2d m n (\i j -> let f = s[i] * s[i] - 1 in f32.sum (tabulate q (\k -> f * A[i, k] * B[k, j])))
+
+entry scaled_bytes [b][m][n][q] (A: [b][m][q]u8) (B: [b][q][n]i8) (s: [b]i32) (t: i32): [b][m][n]i32 =
+  map3 (\a b f ->
+          map (\row -> map (\col -> 1 + i32.sum (map2 (\x y -> f * i32.u8 x * i32.i8 y * t) row col)) (transpose b)) a)
+       A B s

@@ -449,7 +449,7 @@ applied extract-kernels:streamed, main 9:3: the attention that makes 'xs' is one
 applied extract-kernels:distributed, main 9:3: the map that makes 'xs' is split, so that what is inside runs in parallel {parts=6}
 missed extract-kernels:not-tiled, main 10:24: the reduction is done in chunks, not tiled: the kernel makes the array `xs` {reason=code-before, condition.one-reduction=holds: one redomap, condition.scalars=holds: it gives reduced scalars alone, condition.regular=holds: its widths and operator are the same for all indices, condition.surroundings=fails}
   hint: compute it before the map nest
-missed extract-kernels:not-tiled, main 9:3: the reduction is done in chunks, not tiled: the reduction of `t` needs the results of others for its elements: `mx` {reason=several-redomaps, condition.one-reduction=fails}
+missed extract-kernels:not-tiled, main 13:33: the reduction is done in chunks, not tiled: the reduction of `t` needs the results of others for its elements: `mx` {reason=several-redomaps, condition.one-reduction=fails}
   hint: make those before the nest, `let M = map (\a -> ..) A`, and take an element of them in it, `map2 (\a m -> ..) A M`: the reduction alone can be tiled
 applied extract-kernels:kernel, main 10:24: 'xs' is a kernel {space=h, n, m}
 applied extract-kernels:kernel, main 13:33: 'es' is a kernel {space=h, n, m}
