@@ -30,6 +30,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -40,6 +41,7 @@
 #include "passes/analysis/contraction_facts.h"
 #include "passes/extract_kernels/attention.h"
 #include "passes/extract_kernels/checks.h"
+#include "passes/extract_kernels/device_scalars.h"
 #include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/filters.h"
 #include "passes/extract_kernels/histograms.h"
@@ -75,16 +77,32 @@ class Extractor {
   }
 
  private:
-  BodyPtr body(const BodyPtr& old) {
+  BodyPtr body(BodyPtr old) {
     bool changed = false;
     std::vector<Stm> stms;
     std::set<std::size_t> done;
+    std::map<std::size_t, std::vector<Stm>> later;  // what stands for a scatter
     for (std::size_t k = 0; k < old->stms.size(); ++k) {
-      const Stm& source = old->stms[k];
+      if (const auto kernel = later.find(k); kernel != later.end())
+        std::ranges::move(kernel->second, std::back_inserter(stms));
       if (done.contains(k)) continue;
-      if (const std::optional<Filter> made = filter(*old, k, stms)) {
+      if (BodyPtr apart = filters_apart(*old, k)) {
+        changed = true;
+        const std::size_t more = apart->stms.size() - old->stms.size();
+        std::set<std::size_t> moved_done;
+        for (const std::size_t one : done) moved_done.insert(one > k ? one + more : one);
+        std::map<std::size_t, std::vector<Stm>> moved_later;
+        for (auto& [at, one] : later) moved_later.emplace(at > k ? at + more : at, std::move(one));
+        done = std::move(moved_done);
+        later = std::move(moved_later);
+        old = std::move(apart);
+      }
+      const Stm& source = old->stms[k];
+      std::vector<Stm> kernel;
+      if (const std::optional<Filter> made = filter(*old, k, kernel)) {
         changed = true;
         done.insert(made->members.begin(), made->members.end());
+        std::ranges::move(kernel, std::back_inserter(made->count ? stms : later[made->scatter]));
         continue;
       }
       std::vector<Stm> apart{source};
@@ -100,10 +118,25 @@ class Extractor {
           extract(single, stms, changed);
       }
     }
-    return changed ? make_body(std::move(stms), old->results) : old;
+    return changed ? with_device_scalars(make_body(std::move(stms), old->results)) : old;
   }
 
-  // A scan that counts and the scatter of what it counted, as one kernel on GPUs.
+  BodyPtr with_device_scalars(const BodyPtr& body) {
+    if (context_.flag("few-threads")) return body;
+    const DeviceScalars scalars = keep_scalars_on_device(body, function_.values);
+    if (context_.remarks)
+      for (const Stm& stm : scalars.gone)
+        remark(RemarkKind::applied, "device-scalar", stm,
+               fmt::format("'{}' stays on the device, since only kernels read it", name_of(stm)));
+    return scalars.body ? scalars.body : body;
+  }
+
+  BodyPtr filters_apart(const Body& body, std::size_t first) {
+    if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return nullptr;
+    return with_filters_apart(body, first, function_.values);
+  }
+
+  // A scan and the scatter whose positions it says, as one kernel on GPUs.
   std::optional<Filter> filter(const Body& body, std::size_t first, std::vector<Stm>& stms) {
     if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return std::nullopt;
     std::optional<Filter> found = find_filter(body, first, function_.values);
@@ -696,9 +729,10 @@ PassInfo extract_kernels_pass() {
                        {"scatter", "a scatter or histogram became a kernel"},
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
-                       {"filter", "a scan that counts and the scatter of what it counted are one kernel"},
-                       {"not-a-filter",
-                        "a scan that counts and the scatter of what it counted are kernels of their own"},
+                       {"filter", "a scan and the scatter whose positions it says are one kernel"},
+                       {"not-a-filter", "a scan and the scatter whose positions it says are kernels of their own"},
+                       {"device-scalar",
+                        "a scalar that a kernel makes is read by kernels alone, and does not come to the host"},
                        {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
                        {"pairs", "a reduction of what contractions give for all pairs goes through tiles"},
                        {"streamed", "an attention is one kernel that holds no scores in memory, where that pays"},
