@@ -105,17 +105,18 @@ entry lu [n] (matrix: [n][n]f32): [n][n]f32 =
     tabulate_2d n n (\i j ->
       if i <= k then a[i, j]
       else let factor = a[i, k] / a[k, k] in if j == k then factor else if j < k then a[i, j] else a[i, j] - factor * a[k, j])
+-- In the manner of diku-dk's package of sorts: digits of two bits.
 entry sorted [n] (xs: [n]i32): [n]i32 =
   let by_digit [n] (xs: [n]u32) (bit: i32): [n]u32 =
-    let digit (x: u32) = i32.u32 ((x >> u32.i32 bit) & 3)
-    let flags = map (\x -> let d = digit x in (i32.bool (d == 0), i32.bool (d == 1), i32.bool (d == 2), i32.bool (d == 3))) xs
+    let digits = map (\x -> i8.u32 ((x >> u32.i32 bit) & 3)) xs
+    let flags = map (\d -> (i32.bool (d == 0), i32.bool (d == 1), i32.bool (d == 2), i32.bool (d == 3))) digits
     let places = scan (\(a, b, c, d) (e, f, g, h) -> (a + e, b + f, c + g, d + h)) (0, 0, 0, 0) flags
-    let (na, nb, nc, _) = if n == 0 then (0, 0, 0, 0) else places[n - 1]
-    let is = map2 (\x (a, b, c, d) ->
-                     let k = digit x
-                     in i64.i32 (if k == 0 then a - 1 else if k == 1 then na + b - 1
-                                 else if k == 2 then na + nb + c - 1 else na + nb + nc + d - 1)) xs places
-    in scatter (replicate n 0) is xs
+    let (na, nb, nc) = reduce_comm (\(a, b, c) (e, f, g) -> (a + e, b + f, c + g)) (0, 0, 0)
+                                   (map (\(a, b, c, _) -> (a, b, c)) flags)
+    let is = map2 (\k (a, b, c, d) ->
+                     i64.i32 (if k == 0 then a - 1 else if k == 1 then na + b - 1
+                              else if k == 2 then na + nb + c - 1 else na + nb + nc + d - 1)) digits places
+    in scatter (#[scratch] copy xs) is xs
   let ys = loop ys = map (\x -> u32.i32 x ^ 0x80000000) xs for b < 16 do by_digit ys (2 * b)
   in map (\y -> i32.u32 (y ^ 0x80000000)) ys
 -- Stockham's fast Fourier transform of 2^bits values.

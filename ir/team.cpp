@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/stray.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -257,6 +258,8 @@ std::optional<std::string> team_fault(const SegOp& kernel, const ValueTable& val
   for (const Stm& stm : kernel.body->stms)
     if (&stm != &reduction && !is_target(stm) && can_fail(stm.op, values))
       return "what stands beside its reduction can fail";
+  if (can_fail(reduction.op, values) && may_stray_beside(*kernel.body, reduction, values))
+    return "what stands beside its reduction may stray where that fails";
   return std::nullopt;
 }
 

@@ -63,7 +63,8 @@ constexpr std::int64_t kRowElements = 16;
 // Why the kernel cannot have a team: a sentence; nothing if it can. That is so where
 //   - the level is `thread`, the space has dims, the results are scalars, or rows of a scan,
 //   - one reduction or scan stands directly in the body, with one width and operators on scalars that cannot fail,
-//   - all else in the body cannot fail and makes no arrays, only views.
+//   - all else in the body cannot fail and makes no arrays, only views; it cannot stray (ir/stray.h) either, if what is
+//     reduced can fail.
 // What is reduced may fail. Where several blocks share a scan, the space has one index, the results are rows of the
 // scan and what it scans takes at most kMostLookBackWords. Then one scatter may stand behind the scan, over the same
 // width and into arrays that the body makes, whose function cannot fail, has no loops and knows of the scan what its

@@ -33,12 +33,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "ir/attributes.h"
 #include "ir/print.h"
 #include "ir/walk.h"
+#include "passes/analysis/contraction_facts.h"
+#include "passes/extract_kernels/device_scalars.h"
 #include "passes/extract_kernels/extractor.h"
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/nest.h"
@@ -62,16 +65,32 @@ void Extractor::run() {
   function_.body = body(function_.body);
 }
 
-BodyPtr Extractor::body(const BodyPtr& old) {
+BodyPtr Extractor::body(BodyPtr old) {
   bool changed = false;
   std::vector<Stm> stms;
   std::set<std::size_t> done;
+  std::map<std::size_t, std::vector<Stm>> later;  // what stands for a scatter
   for (std::size_t k = 0; k < old->stms.size(); ++k) {
-    const Stm& source = old->stms[k];
+    if (const auto kernel = later.find(k); kernel != later.end())
+      std::ranges::move(kernel->second, std::back_inserter(stms));
     if (done.contains(k)) continue;
-    if (const std::optional<Filter> made = filter(*old, k, stms)) {
+    if (BodyPtr apart = filters_apart(*old, k)) {
+      changed = true;
+      const std::size_t more = apart->stms.size() - old->stms.size();
+      std::set<std::size_t> moved_done;
+      for (const std::size_t one : done) moved_done.insert(one > k ? one + more : one);
+      std::map<std::size_t, std::vector<Stm>> moved_later;
+      for (auto& [at, one] : later) moved_later.emplace(at > k ? at + more : at, std::move(one));
+      done = std::move(moved_done);
+      later = std::move(moved_later);
+      old = std::move(apart);
+    }
+    const Stm& source = old->stms[k];
+    std::vector<Stm> kernel;
+    if (const std::optional<Filter> made = filter(*old, k, kernel)) {
       changed = true;
       done.insert(made->members.begin(), made->members.end());
+      std::ranges::move(kernel, std::back_inserter(made->count ? stms : later[made->scatter]));
       continue;
     }
     std::vector<Stm> apart{source};
@@ -87,7 +106,23 @@ BodyPtr Extractor::body(const BodyPtr& old) {
         extract(single, stms, changed);
     }
   }
-  return changed ? make_body(std::move(stms), old->results) : old;
+  return changed ? with_device_scalars(make_body(std::move(stms), old->results)) : old;
+}
+
+BodyPtr Extractor::with_device_scalars(const BodyPtr& body) {
+  if (context_.flag("few-threads")) return body;
+  const DeviceScalars scalars = keep_scalars_on_device(body, function_.values);
+  if (remarks_.wanted())
+    for (const Stm& stm : scalars.gone)
+      remarks_.add(
+          RemarkKind::applied, "device-scalar", stm,
+          fmt::format("'{}' stays on the device, since only kernels read it", remarks_.name_of(stm)));
+  return scalars.body ? scalars.body : body;
+}
+
+BodyPtr Extractor::filters_apart(const Body& body, std::size_t first) {
+  if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return nullptr;
+  return with_filters_apart(body, first, function_.values);
 }
 
 std::optional<Filter> Extractor::filter(const Body& body, std::size_t first, std::vector<Stm>& stms) {
@@ -345,9 +380,10 @@ PassInfo extract_kernels_pass() {
                        {"scatter", "a scatter or histogram became a kernel"},
                        {"histogram", "a histogram is folded by blocks or threads for themselves, then together"},
                        {"scan", "a scan runs in chunks, in parallel"},
-                       {"filter", "a scan that counts and the scatter of what it counted are one kernel"},
-                       {"not-a-filter",
-                        "a scan that counts and the scatter of what it counted are kernels of their own"},
+                       {"filter", "a scan and the scatter whose positions it says are one kernel"},
+                       {"not-a-filter", "a scan and the scatter whose positions it says are kernels of their own"},
+                       {"device-scalar",
+                        "a scalar that a kernel makes is read by kernels alone, and does not come to the host"},
                        {"rows", "what is done with each row is one kernel, whose teams of threads hold the rows"},
                        {"pairs", "a reduction of what contractions give for all pairs goes through tiles"},
                        {"streamed", "an attention is one kernel that holds no scores in memory, where that pays"},

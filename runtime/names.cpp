@@ -43,9 +43,9 @@ const std::unordered_set<std::string_view>& known_words() {
       // CUDA
       "blockDim", "blockIdx", "dim3", "gridDim", "threadIdx", "uchar", "uint", "ulong", "ushort", "warpSize",
       // generated functions
-      "args", "blocks", "ctx", "done", "element", "elements", "failure", "flat", "inputs", "kernel", "launch", "main",
-      "outputs", "status", "stream", "tries", "host_floor_div", "host_ceil_div", "host_index_min", "host_index_max",
-      "release_at_end", "std",
+      "args", "blocks", "ctx", "done", "element", "elements", "failed", "failure", "flat", "inputs", "kernel", "launch",
+      "main", "outputs", "status", "stream", "tries", "host_floor_div", "host_ceil_div", "host_index_min",
+      "host_index_max", "release_at_end", "std",
       // of the C library: functions and variables that are called, or are no functions
       "abs", "alloca", "daylight", "div", "environ", "errno", "free", "index", "malloc", "math_errhandling", "max",
       "memcpy", "memset", "min", "offsetof", "optarg", "opterr", "optind", "optopt", "signgam", "snprintf", "stderr",

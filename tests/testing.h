@@ -90,6 +90,9 @@ bool same_results(std::vector<HostValue> a, std::vector<HostValue> b);
 // A value for each tile parameter that the kernels of a module of the soac stage have: small and unequal numbers, so
 // that no dim is like another and small inputs have full and partial tiles.
 std::map<std::string, std::int64_t> small_tiles(const Module& module);
+// `number` for each size at which another version of the program is taken: 1, and a number larger than all sizes, force
+// them.
+std::map<std::string, std::int64_t> thresholds(const Module& module, std::int64_t number);
 
 struct LawOptions {
   std::vector<Sizes> sizes;  // added to the usual ones, or instead of them

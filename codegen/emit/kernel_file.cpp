@@ -250,7 +250,7 @@ std::string host_text(const PlainHost& lowering, const apl::Function& function, 
 
 KernelFile kernel_file(const Module& module, const apl::Function& function, const Target& target,
                        const CodegenOptions& options) {
-  FileScope scope(module);
+  FileScope scope(module, &function);
   Unit unit(function, target, options.parameters, scope);
   PlainHost lowering(unit, options);
   HostText made = lowering.run_file();

@@ -169,7 +169,8 @@ std::string PlainHost::checked_bytes(const Extent& extent) {
   if (const auto bytes = fixed_bytes(extent)) return fmt::format("{}", *bytes);
   const std::string shape = unit_.fresh("shape"), bytes = unit_.fresh("bytes");
   out_.line("const int64_t {}[] = {{{}}};", shape, sizes_text(extent));
-  out_.line("const int64_t {} = apl_bytes_of({}, {}, {});", bytes, extent.width, shape, extent.shape.size());
+  out_.line("const int64_t {} = apl_bytes_of({}, {}, {});", bytes, extent.width, shape,
+            extent.shape.size() + (extent.rows.empty() ? 0 : 1));
   out_.line("if ({} < 0) return {};", bytes, api("ErrorMemoryAllocation"));
   return fmt::format("static_cast<size_t>({})", bytes);
 }
@@ -234,7 +235,7 @@ std::string PlainHost::kernel_name(const kernel::Function& function) const {
 void PlainHost::start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) {
   const kernel::Function& function = made.function;
   const std::string kernel = kernel_name(function);
-  can_fail_ = can_fail_ || lowering.can_fail();
+  can_fail_ = can_fail_ || lowering.can_fail() || lowering.sees_failed();
   out_.open("{{");
   pack_arguments(lowering, arguments);
   if (function.shared_bytes > unit_.dialect().usual_shared_bytes)
@@ -271,7 +272,7 @@ void PlainHost::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& 
   Launched made = lower_kernel(lowering, op);
   if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
   std::vector<std::string> arguments = arguments_of(lowering);
-  if (lowering.can_fail()) arguments.push_back(failure_cell());
+  add_failure(lowering, arguments);
   out_.line("");
   start_kernel(lowering, made, arguments);
   describe(plan_kernels, made.function, table_.name(stm.pattern.front()));

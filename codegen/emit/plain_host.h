@@ -62,6 +62,7 @@ class PlainHost : public Host {
   void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,
                  const std::vector<ExprPtr>& numbers) override;
   std::string failure_cell() const override { return "failure"; }
+  std::string failed_word() const override { return "failure"; }  // its first word, in the device's memory
   void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments) override;
   bool choose_plan(PlanKernels& plan_kernels) override;
   void chosen_number(const PlanKernels& plan_kernels, Value v) override;

@@ -43,6 +43,7 @@ void Host::run_call(const std::string& call) {
 
 // The bytes, where they are known now.
 std::optional<std::int64_t> Host::fixed_bytes(const Extent& extent) const {
+  if (!extent.rows.empty()) return std::nullopt;
   std::int64_t bytes = extent.width;
   for (const Poly& size : extent.shape) {
     const auto number = size.constant();
@@ -53,6 +54,7 @@ std::optional<std::int64_t> Host::fixed_bytes(const Extent& extent) const {
 
 std::string Host::sizes_text(const Extent& extent) {
   std::vector<std::string> sizes;
+  if (!extent.rows.empty()) sizes.push_back(extent.rows);
   for (const Poly& size : extent.shape) sizes.push_back(text(size));
   return fmt::format("{}", fmt::join(sizes, ", "));
 }

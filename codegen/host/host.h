@@ -44,6 +44,7 @@ class Host {
     std::vector<Poly> shape;
     Location location;
     bool kernel_checks = false;  // that no size is negative
+    std::string rows = {};       // how many of the shape there are: a variable of the host code; empty: one
   };
   virtual void allocate(Value block, const Extent& extent);
   // Memory of threads, for an array of each: a variable for it. With `may_lack` it need not be there.
@@ -55,6 +56,7 @@ class Host {
   virtual void refuse_if(const ExprPtr& condition, apl_failure_code code, Location location, const std::string& message,
                          const std::vector<ExprPtr>& numbers);
   virtual std::string failure_cell() const { return "ctx->failure"; }
+  virtual std::string failed_word() const { return "ctx->failed"; }
   virtual void start_kernel(const Kernel& lowering, const Launched& made, const std::vector<std::string>& arguments);
   virtual bool choose_plan(PlanKernels& plan_kernels);
   virtual void chosen_number(const PlanKernels& plan_kernels, Value v);
@@ -88,6 +90,13 @@ class Host {
   }
   Launched lower_kernel(Kernel& lowering, const SegOp& op);
   std::vector<std::string> arguments_of(const Kernel& lowering);
+  // The threads of a kernel for whose arrays there is memory at a time.
+  struct Part {
+    std::string threads;  // of the whole kernel
+    std::string first, count;
+  };
+  std::optional<Part> part_of(const Kernel& lowering, const SegOp& op);
+  void add_failure(const Kernel& lowering, std::vector<std::string>& arguments) const;
   void pack_arguments(const Kernel& lowering, const std::vector<std::string>& arguments);
 
   Unit& unit_;
@@ -135,7 +144,8 @@ class Host {
   void launch_packed(const Stm& stm);
   void declare_parameters(const PlanKernels& plan_kernels);
   std::string reserve_packed(const std::string& kernel, const std::vector<std::string>& arguments);
-  void add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments);
+  void add_scratch(const Kernel& lowering, const SegOp& op, const std::optional<Part>& part,
+                   std::vector<std::string>& arguments);
 
   bool choose_splits(Value v);
 

@@ -14,6 +14,16 @@ namespace apl::lower {
 
 using namespace kernel;
 
+namespace {
+
+// Bytes that arrays of a kernel's threads take at a time, and a number of threads that a launch has then, a multiple
+// of.
+constexpr std::int64_t kMostThreadMemory = std::int64_t{1} << 31, kThreadsOfPart = 256;
+// For tests: another number of bytes.
+constexpr const char* kThreadMemory = "bytes_of_threads";
+
+}  // namespace
+
 bool Host::is_known(const PlanKernels& plan_kernels) const {
   const std::set<Value> symbols = plan_kernels.data.symbols();
   return std::all_of(symbols.begin(), symbols.end(), [&](Value v) { return known_.contains(v); });
@@ -124,9 +134,16 @@ void Host::launch_own(const Stm& stm) {
   Launched made = lower_kernel(lowering, op);
   std::vector<std::string> arguments = arguments_of(lowering);
   out_.line("");
-  add_scratch(lowering, op, arguments);
-  if (lowering.can_fail()) arguments.push_back(failure_cell());
+  const std::optional<Part> part = part_of(lowering, op);
+  add_scratch(lowering, op, part, arguments);
+  add_failure(lowering, arguments);
+  if (part) {
+    out_.open("for (int64_t {0} = 0; {0} < {1}; {0} += {2}) {{", part->first, part->threads, part->count);
+    made.blocks = fmt::format("apl_ceil_div(apl_index_min({}, {} - {}), {})", part->count, part->threads, part->first,
+                              made.function.threads);
+  }
   start_kernel(lowering, made, arguments);
+  if (part) out_.close("}}");
   add_info(made.function, stm);
   // What not every variant needs is compiled when that variant is chosen.
   const bool waits = variant_.variants != nullptr && unit_.target.on_device();
@@ -166,7 +183,7 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
     if (!lowering.scratch().empty()) unsupported(stm.location, "memory of threads in a tiled contraction");
     if (k == 0) {
       arguments = arguments_of(lowering);
-      if (lowering.can_fail()) arguments.push_back(failure_cell());
+      add_failure(lowering, arguments);
       if (unit_.target.on_device()) {
         pack_arguments(lowering, arguments);
         out_.line("struct apl_launch launch = {{.arg_count = {}, .args = args}};", arguments.size());
@@ -238,31 +255,66 @@ std::vector<std::string> Host::arguments_of(const Kernel& lowering) {
   return arguments;
 }
 
+// Threads whose arrays lie in memory run in several launches, one after the other, where all arrays together would be
+// too large: enough threads to keep a device busy have room in far less than the memory that it has.
+std::optional<Host::Part> Host::part_of(const Kernel& lowering, const SegOp& op) {
+  if (!lowering.runs_in_parts()) return std::nullopt;
+  Poly threads = 1;
+  for (const SegDim& dim : op.space) threads *= dim.bound;
+  const auto asked = parameters_.find(kThreadMemory);
+  const std::int64_t most = asked == parameters_.end() ? kMostThreadMemory : asked->second;
+  std::string bytes;
+  for (const Kernel::ThreadMemory& scratch : lowering.scratch()) {
+    bytes += fmt::format("{}{}.0", bytes.empty() ? "" : " + ", std::max<std::int64_t>(1, byte_size(scratch.element)));
+    for (const Poly& size : scratch.shape) bytes += fmt::format(" * (double)({})", text(size));
+  }
+  const Part part{unit_.fresh("threads"), unit_.fresh("first_thread"), unit_.fresh("threads_at_once")};
+  const std::string each = unit_.fresh("bytes_of_thread");
+  out_.line("const int64_t {} = {};", part.threads, text(threads));
+  out_.line("const double {} = {};", each, bytes);
+  out_.line(
+      "const int64_t {0} = {1} * (double){2} <= {3}.0 ? {2} : apl_index_max({4}, (int64_t)({3}.0 / {1}) / {4} * {4});",
+      part.count, each, part.threads, most, kThreadsOfPart);
+  return part;
+}
+
 // Memory of threads, kept for the next launch.
-void Host::add_scratch(const Kernel& lowering, const SegOp& op, std::vector<std::string>& arguments) {
+void Host::add_scratch(const Kernel& lowering, const SegOp& op, const std::optional<Part>& part,
+                       std::vector<std::string>& arguments) {
   for (const Kernel::ThreadMemory& scratch : lowering.scratch()) {
     Extent extent{std::max<std::int64_t>(1, byte_size(scratch.element)), {}, {}};
-    for (const SegDim& dim : op.space) extent.shape.push_back(dim.bound);
+    if (part) {
+      extent.rows = part->count;
+    } else {
+      for (const SegDim& dim : op.space) extent.shape.push_back(dim.bound);
+    }
     extent.shape.insert(extent.shape.end(), scratch.shape.begin(), scratch.shape.end());
     arguments.push_back(reserve_threads(scratch.name, extent, scratch.may_lack));
   }
+  if (part) arguments.insert(arguments.end(), {part->first, part->count});
   if (!lowering.zeros()) return;
   const std::string zeros = reserve_zeros(text(lowering.zeros()->bytes));
   for (const std::int64_t offset : lowering.zeros()->offsets)
     arguments.push_back(offset == 0 ? zeros : fmt::format("(char *){} + {}", zeros, offset));
 }
 
+void Host::add_failure(const Kernel& lowering, std::vector<std::string>& arguments) const {
+  if (lowering.can_fail()) arguments.push_back(failure_cell());
+  if (lowering.sees_failed()) arguments.push_back(failed_word());
+}
+
 // Variables for the arguments, and an array of pointers to them.
 void Host::pack_arguments(const Kernel& lowering, const std::vector<std::string>& arguments) {
   std::vector<std::string> pointers;
+  const std::size_t scalars = lowering.blocks().size() + lowering.scalars().size();
+  const std::size_t part = scalars + lowering.scratch().size();
   for (std::size_t k = 0; k < arguments.size(); ++k) {
-    bool array = k < lowering.blocks().size();
-    bool scalar = !array && k < lowering.blocks().size() + lowering.scalars().size();
-    std::string type =
-        scalar ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
-               : "void *";
-    bool failure = lowering.can_fail() && k + 1 == arguments.size();
-    if (failure) type = "void *";
+    const bool array = k < lowering.blocks().size(), scalar = !array && k < scalars;
+    const bool number = lowering.runs_in_parts() && (k == part || k == part + 1);
+    const std::string type =
+        scalar   ? c_type({table_.type(lowering.scalars()[k - lowering.blocks().size()]).element, false}) + " "
+        : number ? "int64_t "
+                 : "void *";
     out_.line("{}arg_{} = {}{};", type, k, array ? "(void *)" : "", arguments[k]);
     pointers.push_back(fmt::format("&arg_{}", k));
   }

@@ -62,7 +62,7 @@ struct Stmt {
     barrier,
     comment,
     text,     // C: the line `name`, as it is
-    fail,     // the failure cell
+    fail,     // the failure cell, and with a name the word of that name, too
     scope,    // CUDA: `body`, which alone is left by a `leave` in it
     leave,    // out of this index: return on CUDA, to the label `name` in C
     label,    // C: where leave goes
@@ -111,6 +111,7 @@ struct Function {
   std::vector<std::string> comments;  // before the function
   std::vector<Param> params;
   bool can_fail = false;     // takes the failure cell
+  bool sees_failed = false;  // GPUs: takes the word that says whether a check failed
   std::int64_t threads = 0;  // of a block; CUDA
   std::int64_t indices = 1;  // of a thread; CUDA
   std::int64_t resident =

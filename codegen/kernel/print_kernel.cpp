@@ -152,7 +152,10 @@ class Printer {
         break;
       case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
       case Stmt::Kind::text: out.line("{}", s.name); break;
-      case Stmt::Kind::fail: out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s)); break;
+      case Stmt::Kind::fail:
+        out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s));
+        if (!s.name.empty()) out.line("apl_mark_failed({});", s.name);
+        break;
       case Stmt::Kind::heap:
         if (dialect_.on_device) {
           out.line("apl_heap<{}> {};", c_type(s.type), s.name);
@@ -270,6 +273,7 @@ std::string print(const Function& function, const Dialect& dialect) {
   }
   if (function.can_fail)
     params.emplace_back(dialect.on_device ? "apl_failure *failure" : "struct apl_failure *failure");
+  if (function.sees_failed) params.emplace_back("int32_t *failed");
   std::string list = fmt::format("{}", fmt::join(params, ", "));
   if (dialect.on_device) {
     const std::string resident = function.resident > 0 ? fmt::format(", {}", function.resident) : "";

@@ -11,6 +11,7 @@
 #include "codegen/lower/vector_loops.h"
 #include "ir/builder.h"
 #include "ir/layouts.h"
+#include "ir/stray.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -76,10 +77,23 @@ kernel::Function Kernel::run() {
   } else {
     run_thread(op);
   }
+  see_failed();
   function_.threads = threads_;
   function_.shared_bytes = shared_bytes_;
   function_.can_fail = can_fail_;
   return std::move(function_);
+}
+
+// One that may stray does nothing behind a check that failed in another one. Where some of its own threads may fail
+// while others still come to barriers, what can fail is left out alone: what stands beside it cannot stray.
+void Kernel::see_failed() {
+  if (!unit_.target.on_device() || !unit_.may_stray_behind()) return;
+  const bool strays = may_stray(stm_.op, unit_.function.values);
+  sees_failed_ = function_.sees_failed = strays || can_fail_;
+  if (!strays || (can_fail_ && team_)) return;
+  Stmt leave;
+  leave.kind = Stmt::Kind::leave;
+  function_.body.insert(function_.body.begin(), kernel::branch(call("apl_has_failed", {variable("failed")}), {leave}));
 }
 
 void Kernel::collect_params() {
@@ -249,22 +263,33 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
   if (op.space.empty()) return work(out);  // straight code: of a functor
   if (unit_.target.on_device()) {
     // One thread an index; the fastest dim is the last, so neighbouring threads write neighbouring elements.
-    std::string flat = unit_.fresh("thread");
-    out.push_back(declare(kIndex, flat,
-                          infix("+", infix("*", call("apl_block", {}), literal(threads_)), call("apl_thread", {}))));
+    const std::string flat = unit_.fresh("thread"), slot = unit_.fresh("thread_of_part");
+    const std::string slots = unit_.fresh("threads_of_part");
     ExprPtr count = literal(std::int64_t{1});
     for (const ExprPtr& size : sizes) count = mul(count, size);
-    Stmt leave;
-    leave.kind = Stmt::Kind::leave;
-    out.push_back(kernel::branch(infix(">=", variable(flat), count), {leave}));
-    flat_ = variable(flat);
-    count_ = count;
-    std::vector<ExprPtr> split = unflatten(flat, sizes, names, kIndex, out);
+    flat_ = variable(slot);
+    count_ = variable(slots);
+    std::vector<ExprPtr> split = unflatten(flat, sizes, names, kIndex, inner);
     for (std::size_t k = 0; k < indices.size(); ++k) {
       values_.scalars[op.space[k].index] = split[k];
       indices[k] = split[k];
     }
-    work(out);
+    work(inner);
+    Stmt leave;
+    leave.kind = Stmt::Kind::leave;
+    ExprPtr number = infix("+", infix("*", call("apl_block", {}), literal(threads_)), call("apl_thread", {}));
+    if (!scratch_.empty()) {
+      // A launch has the threads from `first` on for which there is memory.
+      runs_in_parts_ = true;
+      const std::string first = unit_.fresh("first_of_part");
+      for (const std::string& param : {first, slots}) function_.params.push_back({param, kIndex, std::nullopt});
+      out.push_back(declare(kIndex, slot, std::move(number)));
+      out.push_back(kernel::branch(infix(">=", variable(slot), variable(slots)), {leave}));
+      number = infix("+", variable(first), variable(slot));
+    }
+    out.push_back(declare(kIndex, flat, std::move(number)));
+    out.push_back(kernel::branch(infix(">=", variable(flat), count), {leave}));
+    out.insert(out.end(), inner.begin(), inner.end());
     return;
   }
   work(inner);

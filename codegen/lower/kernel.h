@@ -45,7 +45,9 @@ class Kernel {
   const std::vector<Value>& blocks() const { return blocks_; }
   const std::vector<Value>& scalars() const { return scalar_params_; }
   bool can_fail() const { return can_fail_; }
-  // Memory for threads' arrays, each of that shape; arguments after the scalars.
+  bool sees_failed() const { return sees_failed_; }
+  // Memory for threads' arrays, each of that shape; arguments after the scalars. Where the kernel runs in parts, the
+  // first thread of the launch and how many there is memory for come behind.
   struct ThreadMemory {
     std::string name;
     ScalarType element{};
@@ -55,6 +57,7 @@ class Kernel {
   // How many blocks the host starts, if not one for each index of the space; null: one for each.
   ExprPtr tile_loop_blocks(const SegOp& op, Values& host) const;
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
+  bool runs_in_parts() const { return runs_in_parts_; }
   // Bytes of zeros for what blocks tell each other, and where in them each argument behind the scratch begins.
   struct Zeros {
     Poly bytes;
@@ -78,6 +81,7 @@ class Kernel {
   };
 
   void collect_params();
+  void see_failed();
   void run_thread(const SegOp& op, const Scatter* scatter = nullptr);
   void run_block(const SegOp& op);
 
@@ -162,11 +166,13 @@ class Kernel {
   std::set<Value> certain_;                     // blocks that every thread makes
   std::set<Value> outside_;                     // what the kernel is given
   std::vector<ThreadMemory> scratch_;
+  bool runs_in_parts_ = false;
   std::optional<Zeros> zeros_;
   std::set<Value> growing_;  // blocks of arrays whose size a loop or branch decides
   Block heap_;               // slots of threads' arrays on the heap
   ExprPtr flat_, count_;     // CUDA, thread level: this thread and how many there are
   bool can_fail_ = false;
+  bool sees_failed_ = false;
   bool block_level_ = false;
   ExprPtr flat_thread_;  // C, inside a T-space: which thread's copy of an expanded buffer
   std::int64_t threads_ = 256;

@@ -34,6 +34,7 @@ void Kernel::fail(int code, const Stm& stm, std::string message, std::vector<Exp
   report.code = code;
   report.check = unit_.add_check(stm.location, std::move(message));
   report.numbers = std::move(numbers);
+  if (unit_.may_stray_behind() && unit_.target.on_device()) report.name = "failed";
   Stmt leave;
   leave.kind = Stmt::Kind::leave;
   leave.name = leave_label_;

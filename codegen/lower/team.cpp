@@ -16,6 +16,7 @@
 
 #include "codegen/lower/team.h"
 
+#include "ir/stray.h"
 #include "ir/team.h"
 #include "ir/walk.h"
 
@@ -176,13 +177,20 @@ KernelBlock Team::fold_at_once(const Screma& op, const Stm& stm, const std::stri
   return out;
 }
 
-// A check that fails in `work` ends that alone.
+// A check that fails in `work` ends that alone. Nothing is done behind one that failed in another kernel, where this
+// one may stray.
 void Team::append_fallible(const Screma& op, KernelBlock work, KernelBlock& out) {
   if (!apl::can_fail(*op.map.body, unit_.function.values)) {
     out.insert(out.end(), work.begin(), work.end());
     return;
   }
-  out.push_back(scope_of(std::move(work)));
+  Stmt scope = scope_of(std::move(work));
+  if (unit_.may_stray_behind() && may_stray(stm_.op, unit_.function.values)) {
+    Stmt leave;
+    leave.kind = Stmt::Kind::leave;
+    scope.body.insert(scope.body.begin(), kernel::branch(call("apl_has_failed", {variable("failed")}), {leave}));
+  }
+  out.push_back(std::move(scope));
 }
 
 // In any order neighbouring threads fold neighbouring elements in each round.

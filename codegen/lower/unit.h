@@ -34,11 +34,15 @@ struct CheckLocation {
 
 // What all entries of a file share.
 struct FileScope {
-  explicit FileScope(const Module& module) : calls(module.calls), known(module.known) {}
+  // With `only`, of that entry alone.
+  explicit FileScope(const Module& module, const Function* only = nullptr);
 
   const std::vector<Location>& calls;
   const std::vector<KnownMatrix>& known;
   std::optional<ProxyOptions> proxy;  // of products with known matrices
+  // Whether some kernels may stray (ir/stray.h) behind others whose checks failed. Calls do not wait for their kernels,
+  // so that those may be another entry's.
+  bool may_stray_behind = false;
   std::vector<CheckLocation> locations;
   NameScope names;
 
@@ -75,6 +79,7 @@ class Unit {
   int add_check(Location location, std::string message);
   int call(const Location& location) { return file_.call(location.call); }
   const std::optional<ProxyOptions>& proxy() const { return file_.proxy; }
+  bool may_stray_behind() const { return file_.may_stray_behind; }
   const KnownMatrix* known(const std::string& key) const;  // null if the module does not have it
   const Dialect& dialect() const { return *target.dialect; }
 

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "codegen/lower/lower.h"
+#include "ir/stray.h"
 #include "ir/walk.h"
 
 namespace apl::lower {
@@ -92,6 +95,41 @@ ExprPtr limited(BinaryOp op, const ExprPtr& x, const ExprPtr& y) {
   return left ? select(infix(symbol, x, y), x, y) : select(infix(symbol + "=", y, x), y, x);
 }
 
+// Whether a thread makes a check.
+bool makes_checks(const Op& kernel, const ValueTable& values) {
+  bool found = false;
+  for_each_body(kernel, [&](const BodyPtr& body) {
+    for_each_stm(*body, [&](const Stm& stm) {
+      const bool checks = get_if<Binary>(stm) || get_if<Index>(stm) || get_if<Update>(stm);
+      found = found || get_if<Assert>(stm) || (checks && can_fail(stm.op, values));
+    });
+  });
+  return found;
+}
+
+// Whether a thread may find no memory for an array of its own. What every thread makes, of a size that the host knows,
+// it has from the host.
+bool may_lack_memory(const Op& kernel, const ValueTable& values) {
+  const SegOp* op = std::get_if<SegOp>(&kernel);
+  if (op != nullptr && (op->level != SegLevel::thread || op->team)) return false;
+  const std::set<Value> outside = free_values(kernel, values);
+  bool found = false;
+  const auto look = [&](const Stm& stm, bool every_thread) {
+    const Alloc* alloc = get_if<Alloc>(stm);
+    if (alloc == nullptr || alloc->bytes.constant()) return;
+    alloc->bytes.for_each_symbol([&](Value v) { every_thread = every_thread && outside.contains(v); });
+    found = found || !every_thread;
+  };
+  for_each_body(kernel, [&](const BodyPtr& body) {
+    for (const Stm& stm : body->stms) {
+      look(stm, true);
+      for_each_body(stm.op,
+                    [&](const BodyPtr& inner) { for_each_stm(*inner, [&](const Stm& other) { look(other, false); }); });
+    }
+  });
+  return found;
+}
+
 }  // namespace
 
 Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::int64_t>& parameters, FileScope& file)
@@ -138,6 +176,26 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
   auto number = fold(p);
   if (!number) unsupported({}, what + " is not known when the kernel is compiled");
   return *number;
+}
+
+FileScope::FileScope(const Module& module, const apl::Function* only) : calls(module.calls), known(module.known) {
+  bool fails = false, strays = false;
+  const auto note = [&](const Op& kernel, const ValueTable& values) {
+    fails = fails || makes_checks(kernel, values) || may_lack_memory(kernel, values);
+    strays = strays || may_stray(kernel, values);
+  };
+  const std::function<void(const Body&, const ValueTable&)> look = [&](const Body& body, const ValueTable& values) {
+    for (const Stm& stm : body.stms) {
+      if (get_if<SegOp>(stm) || get_if<Scatter>(stm)) {
+        note(stm.op, values);
+      } else {
+        for_each_body(stm.op, [&](const BodyPtr& inner) { look(*inner, values); });
+      }
+    }
+  };
+  for (const FunctionPtr& function : module.functions)
+    if (function->entry && (only == nullptr || only == function.get())) look(*function->body, function->values);
+  may_stray_behind = fails && strays;
 }
 
 int FileScope::call(std::uint32_t number) {

@@ -373,8 +373,9 @@ StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
   if (parameter && store_.as_scalar(checked_.types[attributed.x->id]) == ScalarType::i64)
     if (const auto set = parameters_.find(std::get<0>(*parameter)); set != parameters_.end())
       return StaticValue(Poly(set->second));
-  if (attributed.attribute.name == attribute::blank.name || attributed.attribute.name == attribute::scratch.name)
-    if (auto any = any_value(*attributed.x)) return *any;
+  const bool scratch = attributed.attribute.name == attribute::scratch.name;
+  if (scratch || attributed.attribute.name == attribute::blank.name)
+    if (auto any = any_value(*attributed.x, scratch)) return *any;
   const bool unsafe = attributed.attribute.name == attribute::unsafe.name;
   const bool indices = std::exchange(checked_indices_, checked_indices_ && !unsafe);
   const std::size_t before = builder_->stms().size();

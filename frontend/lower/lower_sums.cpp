@@ -120,11 +120,12 @@ StaticValue Lowerer::lower_constructor(const Expr& expr, const ConstructorExpr& 
   return StaticValue(std::move(fields));
 }
 
-// Zero, as often as the type says.
-StaticValue Lowerer::blank(const LeafType& type) {
+// Zero, as often as the type says; an array that holds nothing yet where `scratch`.
+StaticValue Lowerer::blank(const LeafType& type, bool scratch) {
   if (type.dims.empty()) return scalar(Scalar::zero(type.element));
   std::vector<Poly> shape;
   for (const SizeArgument& dim : type.dims) shape.push_back(size_value(dim.size, dim.frame).value_or(Poly(0)));
+  if (scratch) return StaticValue(Operand(builder_->let("x", Scratch{type.element, shape})));
   return StaticValue(Operand(builder_->let("x", Replicate{shape, Operand(Scalar::zero(type.element))})));
 }
 
@@ -197,7 +198,7 @@ StaticValue Lowerer::lower_hole(const Expr& expr) {
 }
 
 // A value of the expression's type without computing it; none where only computing it says how long its arrays are.
-std::optional<StaticValue> Lowerer::any_value(const Expr& expr) {
+std::optional<StaticValue> Lowerer::any_value(const Expr& expr, bool scratch) {
   const TypeArgument type = resolve_type(checked_.types[expr.id], frame_);
   bool known = !store_.contains_function(type.type);
   store_.walk(
@@ -207,17 +208,17 @@ std::optional<StaticValue> Lowerer::any_value(const Expr& expr) {
         known = known && !(name && store_.binder(name->binder).kind == Binder::Kind::unknown_size);
       });
   if (!known) return std::nullopt;
-  return hole_value(type);
+  return hole_value(type, scratch);
 }
 
-StaticValue Lowerer::hole_value(TypeArgument type) {
+StaticValue Lowerer::hole_value(TypeArgument type, bool scratch) {
   type = resolve_type(type.type, type.frame);
   if (store_.get_if<TyArrow>(type.type)) return make_closure({.what = Closure::HoleFunction{type}, .arguments = {}});
   if (store_.contains_function(type.type)) unsupported(location_, "a hole of a type with functions in it");
   std::vector<LeafType> types;
   add_leaf_types(type, {}, types);
   Values leaves;
-  for (const LeafType& leaf : types) leaves.push_back(blank(leaf));
+  for (const LeafType& leaf : types) leaves.push_back(blank(leaf, scratch));
   std::size_t next = 0;
   return from_leaves(type, leaves, next);
 }

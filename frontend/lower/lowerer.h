@@ -175,15 +175,15 @@ class Lowerer {
   SumLayout sum_layout(TypeArgument type);
   StaticValue from_leaves(TypeArgument type, const Values& leaves, std::size_t& next);
   StaticValue payload(const StaticValue& value, const SumLayout::Part& part, Frame* frame);
-  StaticValue blank(const LeafType& type);
+  StaticValue blank(const LeafType& type, bool scratch = false);
   StaticValue lower_constructor(const Expr& expr, const ConstructorExpr& constructor);
   std::optional<StaticValue> matches(const Pattern& pattern, const StaticValue& value);
   void bind_constructor(const Pattern& pattern, const PatternConstructor& constructor, const StaticValue& value);
   StaticValue lower_cases(const Expr& expr, const MatchExpr& match, const StaticValue& value, std::size_t first);
   StaticValue lower_match(const Expr& expr, const MatchExpr& match);
   StaticValue lower_hole(const Expr& expr);
-  StaticValue hole_value(TypeArgument type);
-  std::optional<StaticValue> any_value(const Expr& expr);
+  StaticValue hole_value(TypeArgument type, bool scratch = false);
+  std::optional<StaticValue> any_value(const Expr& expr, bool scratch);
 
   // lower_access.cpp
   StaticValue project(const StaticValue& value, const std::string& field);

@@ -28,10 +28,14 @@ class Extractor {
 
  private:
   // Of extract_kernels.cpp.
-  BodyPtr body(const BodyPtr& old);
+  BodyPtr body(BodyPtr old);
+  // Scalars that only kernels read stay on the device.
+  BodyPtr with_device_scalars(const BodyPtr& body);
+  // Scans and reductions of one operation come apart where a scatter then becomes a filter; null: nowhere.
+  BodyPtr filters_apart(const Body& body, std::size_t first);
   void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed);
   Stm statement(const Stm& stm, bool& changed);
-  // A scan that counts and the scatter of what it counted, as one kernel on GPUs.
+  // A scan and the scatter whose positions it says, as one kernel on GPUs.
   std::optional<Filter> filter(const Body& body, std::size_t first, std::vector<Stm>& stms);
   // A reduction or scan at the top whose operators work on scalars.
   std::optional<std::vector<Stm>> reduction(const Stm& stm);

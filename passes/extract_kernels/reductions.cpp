@@ -608,8 +608,8 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
   return bound_to(stm, results, host);
 }
 
-std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& scatter, const Chunks& chunks,
-                                                   ValueTable& values) {
+std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& scatter, bool counts,
+                                                   const Chunks& chunks, ValueTable& values) {
   const Work work{{}, std::get<Screma>(scan.op), chunks.interleaved, false};
   const Screma& screma = work.screma;
   if (chunks.team.empty() || screma.widths.size() != 1 || !can_share(work, values) || !can_look_back(work, values))
@@ -618,16 +618,20 @@ std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& s
   host.set_location(scatter.location);
   const Poly elements = screma.widths.front(), blocks = blocks_of_scan(screma, chunks, host);
   const Scatter& source = std::get<Scatter>(scatter.op);
-  std::vector<std::string> names{values.name(scan.pattern.front())};
+  std::vector<std::string> names;
+  if (counts) names.push_back(values.name(scan.pattern.front()));
   for (const Value v : scatter.pattern) names.push_back(values.name(v));
   const auto thread_body = [&](Builder& thread, const Substitution&) {
     const std::vector<Value> rows = thread.let_many(names_of(scan.pattern, values), Op(screma));
     Substitution here;
     for (const auto& [made, row] : ranges::views::zip(scan.pattern, rows)) here.insert_or_assign(made, Operand(row));
     Scatter own = std::get<Scatter>(substitute(Op(source), here, values));
-    for (auto&& [target, from] : ranges::views::zip(own.targets, source.targets))
-      target = thread.let("room", Scratch{values.type(from).element, {elements}});
+    for (auto&& [target, from] : ranges::views::zip(own.targets, source.targets)) {
+      const Type type = values.type(from);
+      target = thread.let("room", Scratch{type.element, counts ? std::vector<Poly>{elements} : type.shape});
+    }
     const std::vector<Value> written = thread.let_many(names_of(scatter.pattern, values), Op(std::move(own)));
+    if (!counts) return Operands(written.begin(), written.end());
     const Value has_some = thread.compare(CompareOp::lt, i64_constant(0), *as_operand(thread.size(elements, "n")));
     const BodyPtr last = thread.body(
         [&](Builder& then) { return Operands{then.index(rows.front(), std::vector<Poly>{elements - 1}, "last")}; });
@@ -643,8 +647,8 @@ std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& s
   const Stm& kernel = *std::ranges::find_if(host.stms(), [](const Stm& stm) { return get_if<SegOp>(stm) != nullptr; });
   if (team_fault(std::get<SegOp>(kernel.op), values)) return std::nullopt;
   ScannedScatter result;
-  result.count = host.index(made.front(), std::vector<Poly>{0}, "count");
-  result.written.assign(made.begin() + 1, made.end());
+  if (counts) result.count = host.index(made.front(), std::vector<Poly>{0}, "count");
+  result.written.assign(made.begin() + (counts ? 1 : 0), made.end());
   result.stms = host.take();
   return result;
 }

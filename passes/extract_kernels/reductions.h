@@ -45,15 +45,16 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
 // The same for a scan, and the rows that it maps.
 std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, const Chunks& chunks, ValueTable& values);
 
-// A scan at the top and a scatter of its elements in one kernel, if blocks can share them: how many elements the scan's
-// last one counts, and arrays of as many elements as are scanned, which the scatter writes.
+// A scan at the top and a scatter of its elements in one kernel, if blocks can share them: the arrays that the scatter
+// writes; and where it `counts`, how many elements the scan's last one counts, with arrays of as many elements as are
+// scanned.
 struct ScannedScatter {
   std::vector<Stm> stms;
   Value count;
   std::vector<Value> written;
 };
-std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& scatter, const Chunks& chunks,
-                                                   ValueTable& values);
+std::optional<ScannedScatter> make_scanned_scatter(const Stm& scan, const Stm& scatter, bool counts,
+                                                   const Chunks& chunks, ValueTable& values);
 
 // The indices over `widths` that row-major position `flat` stands for.
 std::vector<Value> split_index(const std::vector<Poly>& widths, Value flat, Builder& out);

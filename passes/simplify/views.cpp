@@ -67,6 +67,11 @@ Fired Simplifier::reshape(Stm& stm, const Reshape& op) {
 
 Fired Simplifier::copy(Stm& stm, const Copy& op) {
   const Value result = stm.pattern.front();
+  // There is nothing to copy yet.
+  if (const auto* scratch = definition<Scratch>(op.array); scratch != nullptr && !values().type(result).memory) {
+    stm.op = Scratch{scratch->element, scratch->shape};
+    return Fired::again;
+  }
   return may_be_one(result, op.array) ? use(stm, op.array) : Fired::none;
 }
 

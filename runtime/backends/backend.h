@@ -83,6 +83,8 @@ class Backend {
 
   // The failure cell in device memory; it lives as long as the backend.
   virtual apl_failure* failure() = 0;
+  // What apl_context calls `failed`; null where kernels cannot be started behind a failed check.
+  virtual std::int32_t* failed() { return nullptr; }
   // Waits; the cell as kernels left it, which is then cleared.
   virtual Result<apl_failure> take_failure() = 0;
 

@@ -210,6 +210,9 @@ struct apl_context {
   char error[1024];                      // text of the last error, "" if none
   int32_t error_code;                    // apl_failure_code of a check that the host code made, and its location
   int32_t error_line, error_column, error_call;
+  // A word of the device's memory that is not 0 once a check failed in a kernel, until the host learns of it: an
+  // argument of kernels that would stray on what is missing then.
+  int32_t* failed;
 };
 
 // Exported by every generated file.

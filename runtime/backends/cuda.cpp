@@ -51,6 +51,7 @@ class CudaBackend : public Backend {
       cublas_.reset();
       apl_pool_close(&pool_);
       if (zeros_ != 0) driver_.free(zeros_);
+      if (failed_ != 0) driver_.free(failed_);
       if (page_) driver_.host_free(page_);
       for (cuda::CUevent event : {start_, stop_})
         if (event) driver_.event_destroy(event);
@@ -80,7 +81,10 @@ class CudaBackend : public Backend {
         !ok)
       return ok;
     page_ = new (page) Page{};
-    return Unit{};
+    constexpr std::size_t kWord = sizeof(std::int32_t);
+    const char* marking = "allocating the word that says whether a check failed";
+    if (auto ok = driver_.check(driver_.allocate(&failed_, kWord), marking); !ok) return ok;
+    return driver_.check(driver_.set_bytes(failed_, 0, kWord, stream_), marking);
   }
 
   const char* name() const override { return "cuda"; }
@@ -233,10 +237,16 @@ class CudaBackend : public Backend {
   }
 
   apl_failure* failure() override { return &page_->failure; }
+  std::int32_t* failed() override { return reinterpret_cast<std::int32_t*>(failed_); }
   Result<apl_failure> take_failure() override {
     CurrentContext current(driver_, context_);
     if (auto ok = wait(); !ok) return std::move(ok).error();
-    return std::exchange(page_->failure, apl_failure{});
+    const apl_failure taken = std::exchange(page_->failure, apl_failure{});
+    if (taken.code == APL_OK) return taken;
+    if (auto ok = driver_.check(driver_.set_bytes(failed_, 0, sizeof(std::int32_t), stream_), "forgetting a failure");
+        !ok)
+      return std::move(ok).error();
+    return taken;
   }
 
   Status start_timer() override {
@@ -413,6 +423,7 @@ class CudaBackend : public Backend {
   double launch_microseconds_ = 0;
   std::map<std::string, Kernel> kernels_;
   apl_pool pool_{};
+  CUdeviceptr failed_ = 0;  // the word that kernels look at (struct apl_context)
   CUdeviceptr zeros_ = 0;
   std::int64_t zero_bytes_ = 0;
 };

@@ -123,6 +123,7 @@ class EmulateBackend : public Backend {
       // A launch that stopped did not leave zeros as they were.
       if (!fault || *fault || machine_.failure.code != APL_OK) forget_zeros();
       if (!fault) return std::move(fault).error();
+      if (*fault) machine_.failure = {};  // a failure before is not what is to be told
       if (*fault) return emulate::describe(**fault, launch.kernel, loaded.text);
       return check_zeros(launch.kernel);
     }
@@ -158,6 +159,7 @@ class EmulateBackend : public Backend {
   apl_device device() const override { return device_; }
 
   apl_failure* failure() override { return &machine_.failure; }
+  std::int32_t* failed() override { return &machine_.failure.code; }
   Result<apl_failure> take_failure() override { return std::exchange(machine_.failure, {}); }
 
   Status start_timer() override {

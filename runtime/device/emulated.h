@@ -112,6 +112,10 @@ void apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... n
   ((*next++ = int64_t(numbers)), ...);
 }
 
+// The word is the failure cell's first.
+inline void apl_mark_failed(int32_t*) {}
+inline bool apl_has_failed(const int32_t* failed) { return *failed != 0; }
+
 // The element becomes what `op` makes of it, in one atomic step.
 template <template <class> class Array, class T, class Operator>
 void apl_update(const Array<T>& array, int64_t index, const Operator& op, int line = __builtin_LINE()) {

@@ -70,6 +70,10 @@ APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t location, N
   ((*next++ = int64_t(numbers)), ...);
 }
 
+// Whether a check failed before, as a word of the device's memory says.
+APL_DEVICE void apl_mark_failed(int32_t* failed) { atomicCAS(failed, 0, 1); }
+APL_DEVICE bool apl_has_failed(const int32_t* failed) { return *failed != 0; }
+
 // The element becomes what `op` makes of it, in one atomic step: `op` runs again if another thread was faster.
 template <template <class> class Array, class T, class Operator>
 APL_DEVICE void apl_update(const Array<T>& array, int64_t index, const Operator& op) {

@@ -36,6 +36,7 @@ struct apl_machine {
   bool owns_stream;
   char architecture[16];
   struct apl_page* page;
+  CUdeviceptr failed;  // the word of the device's memory that kernels look at (struct apl_context)
   bool is_cell_taken[kCells];
   bool is_idle;  // nothing was given to the stream since it was waited for
   CUmodule* modules;
@@ -78,43 +79,61 @@ static int apl_cuda_leave(struct apl_context* base, int result, const char* what
 }
 
 // ---- memory ----
-// Between apl_cuda_enter and apl_cuda_leave; `user` is the context.
+// What the pool calls; `user` is the context. A block that the pool has costs no call of the driver, so that these make
+// the driver's context current themselves.
 
 static int apl_cuda_take_memory(void* user, uint64_t bytes, uint64_t* data) {
   const struct futhark_context* ctx = user;
   const struct futhark_context_config* cfg = ctx->config;
+  const struct apl_machine* m = ctx->machine;
+  CUcontext ignored = NULL;
+  int result = 0;
+  m->context_push(m->context);
   if (cfg->allocate) {
     void* given = NULL;
-    const int result = cfg->allocate(cfg->user, &given, (size_t)bytes, ctx->machine->stream);
+    result = cfg->allocate(cfg->user, &given, (size_t)bytes, m->stream) == 0 ? 0 : kOutOfMemory;
     *data = (uintptr_t)given;
-    return result == 0 ? 0 : kOutOfMemory;
+  } else {
+    CUdeviceptr given = 0;
+    result = m->allocate(&given, (size_t)bytes);
+    *data = given;
   }
-  CUdeviceptr given = 0;
-  const int result = ctx->machine->allocate(&given, (size_t)bytes);
-  *data = given;
+  m->context_pop(&ignored);
   return result;
 }
 static int apl_cuda_give_memory(void* user, uint64_t data) {
   const struct futhark_context* ctx = user;
   const struct futhark_context_config* cfg = ctx->config;
-  if (!cfg->allocate) return ctx->machine->free(data);
-  cfg->release(cfg->user, (void*)(uintptr_t)data, ctx->machine->stream);
-  return 0;
+  const struct apl_machine* m = ctx->machine;
+  CUcontext ignored = NULL;
+  int result = 0;
+  m->context_push(m->context);
+  if (cfg->allocate) {
+    cfg->release(cfg->user, (void*)(uintptr_t)data, m->stream);
+  } else {
+    result = m->free(data);
+  }
+  m->context_pop(&ignored);
+  return result;
 }
 static int apl_cuda_wait(void* user) {
   const struct apl_machine* m = ((const struct futhark_context*)user)->machine;
-  return m->stream_synchronise(m->stream);
+  CUcontext ignored = NULL;
+  m->context_push(m->context);
+  const int result = m->stream_synchronise(m->stream);
+  m->context_pop(&ignored);
+  return result;
 }
 
 static int apl_cuda_allocate(struct apl_context* base, int64_t bytes, const char* what, void** data) {
   struct futhark_context* ctx = apl_of(base);
-  struct apl_machine* m = apl_cuda_enter(base);
+  struct apl_machine* m = ctx->machine;
   uint64_t block = 0;
   const int result = apl_pool_allocate(&m->pool, bytes, &block);
   char words[160];
   words[0] = 0;
   if (result != 0) snprintf(words, sizeof words, "allocating %lld bytes for %s", (long long)bytes, what ? what : "?");
-  const int status = apl_cuda_leave(base, result, words);
+  const int status = apl_cuda_check(base, result, words);
   if (status != APL_SUCCESS) return status;
   ctx->bytes = (int64_t)m->pool.requested;
   if (ctx->bytes > ctx->peak_bytes) ctx->peak_bytes = ctx->bytes;
@@ -145,10 +164,10 @@ static int apl_cuda_release(struct apl_context* base, void* data) {
     apl_of(base)->machine->is_cell_taken[cell] = false;
     return APL_SUCCESS;
   }
-  struct apl_machine* m = apl_cuda_enter(base);
+  struct apl_machine* m = apl_of(base)->machine;
   const int result = apl_pool_release(&m->pool, (uintptr_t)data);
   apl_of(base)->bytes = (int64_t)m->pool.requested;
-  const int status = apl_cuda_leave(base, result == APL_POOL_UNKNOWN ? 0 : result, "freeing memory");
+  const int status = apl_cuda_check(base, result == APL_POOL_UNKNOWN ? 0 : result, "freeing memory");
   return result == APL_POOL_UNKNOWN
              ? apl_backend_error(base, APL_ERROR, "a block of device memory is released that is no allocation")
              : status;
@@ -314,14 +333,18 @@ static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* la
 
 static int apl_cuda_synchronise(struct apl_context* base) {
   struct apl_machine* m = apl_of(base)->machine;
-  const bool was_idle = m->is_idle;
+  if (m->is_idle && m->page->failure.code == APL_OK) return APL_SUCCESS;
   apl_cuda_enter(base);
-  const int result = was_idle ? 0 : m->stream_synchronise(m->stream);
+  const int result = m->stream_synchronise(m->stream);
   m->is_idle = result == 0;
   const struct apl_failure failure = m->page->failure;
   const bool has_failed = result == 0 && failure.code != APL_OK;
-  if (has_failed) memset(&m->page->failure, 0, sizeof failure);
-  const int status = apl_cuda_leave(base, result, "running kernels");
+  int forgotten = 0;
+  if (has_failed) {
+    memset(&m->page->failure, 0, sizeof failure);
+    forgotten = m->set_bytes(m->failed, 0, sizeof(int32_t), m->stream);
+  }
+  const int status = apl_cuda_leave(base, result == 0 ? forgotten : result, "running kernels");
   return status == APL_SUCCESS && has_failed ? apl_failed_check(base, &failure) : status;
 }
 

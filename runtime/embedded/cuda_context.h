@@ -93,7 +93,10 @@ static int apl_start_device(struct futhark_context* ctx) {
     m->page = page;
     memset(page, 0, sizeof *m->page);
     ctx->base.failure = &m->page->failure;
+    result = m->allocate(&m->failed, sizeof(int32_t));
   }
+  if (result == 0) result = m->set_bytes(m->failed, 0, sizeof(int32_t), m->stream);
+  ctx->base.failed = (int32_t*)m->failed;
   return apl_cuda_leave(&ctx->base, result, "setting up the device");
 }
 
@@ -112,6 +115,7 @@ static void apl_machine_close(struct futhark_context* ctx) {
     if (m->stream) m->stream_synchronise(m->stream);
     apl_pool_close(&m->pool);
     if (m->zeros != 0) apl_cuda_give_memory(ctx, m->zeros);
+    if (m->failed != 0) m->free(m->failed);
     if (m->page) m->host_free(m->page);
     for (int32_t k = 0; k < m->module_count; ++k) m->module_unload(m->modules[k]);
     if (m->owns_stream) m->stream_destroy(m->stream);

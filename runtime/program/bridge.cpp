@@ -63,6 +63,7 @@ Bridge::Bridge(std::unique_ptr<Backend> backend, const apl_location* locations)
   context_.backend = &table_;
   context_.state = this;
   context_.failure = backend_->failure();
+  context_.failed = backend_->failed();
   context_.locations = locations;
 }
 

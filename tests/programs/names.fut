@@ -8,7 +8,8 @@ type p_a = {b: i32, c: i64}
 entry main [int] (NULL: [int]i32) (EOF: i32) (apl_ceil_div: i64) (unix: []f32) (int64_t: i64) (size_t: []i64) (M_PI: f32)
     (x': i32) (x_: i32) : ([]i32, []f32, []i64, []i32) =
   let INT64_MAX = map (\v -> v + EOF + x' - x_ + i32.i64 (apl_ceil_div + int)) NULL
-  let float = map (\threadIdx -> threadIdx + M_PI + f32.exp threadIdx) unix
+  -- Rounded, since the last bits of `exp` are each library's own.
+  let float = map (\threadIdx -> threadIdx + M_PI + f32.round (f32.exp threadIdx)) unix
   let malloc = map (+ int64_t) size_t
   in (INT64_MAX, float, malloc, copy NULL)
 

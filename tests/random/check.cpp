@@ -119,6 +119,8 @@ class Checker {
     c.module = *std::move(module);
     // Half of the programs have tiles that are small and partial.
     if (c.program->seed % 2 == 0) c.parameters = testing::small_tiles(c.module);
+    if (options_.threshold > 0)
+      for (const auto& [name, number] : testing::thresholds(c.module, options_.threshold)) c.parameters[name] = number;
     begin_(c.number, "interpreter");
     const Function& entry = *c.module.find_entry(c.program->entry);
     for (const testing::Sizes& sizes : c.program->sizes) {

@@ -14,6 +14,7 @@ namespace apl::random_tests {
 struct CheckOptions {
   std::vector<std::string> backends{"c", "emulate"};  // besides the interpreter
   std::vector<std::string> c_flags;                   // more flags for the C compiler
+  std::int64_t threshold = 0;                         // of versions that sizes choose between; 0: as usual
   int patience_s = 60;                                // a step of one program that takes longer hangs
 };
 

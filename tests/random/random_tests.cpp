@@ -42,6 +42,9 @@ int main(int argc, char** argv) {
   line.option("--shrink-seconds", shrink_seconds, "for making a failing program small");
   line.option("--shrink-most", most_shrunk, "failures that are made small");
   line.option("--orders", orders, "orders of passes that each program goes through, on the interpreter alone");
+  line.option(
+      "--threshold", options.threshold,
+      "where sizes choose between versions of the program: 1 takes those for many, a large number those for few");
   line.flag("--disable", disable, "leave out passes of the standard pipeline, others in each batch");
   line.flag("--print", print, "print the programs and run nothing");
   if (const auto code = line.parse(argc, argv)) return *code;

@@ -47,7 +47,8 @@ Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kerne
   if (launch.blocks > kMaxBlocks) return refuse(fmt::format("{} blocks, {} at most", launch.blocks, kMaxBlocks));
   warp_ = warp();
   fault_.reset();
-  if (launch.blocks <= 0 || failure.code != APL_OK) return std::optional<Fault>();
+  if (launch.blocks <= 0) return std::optional<Fault>();
+  const bool is_behind = failure.code != APL_OK;
   threads_ = launch.threads;
   launch_start_ = ++now_;
   block_starts_.clear();
@@ -59,7 +60,8 @@ Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kerne
   std::int64_t started = 0;
   bool has_memory = true;
   while (!fault_ && has_memory) {
-    const bool goes_on = failure.code == APL_OK || most_together_ > 1;  // others may wait for what is still to come
+    const bool goes_on =
+        is_behind || failure.code == APL_OK || most_together_ > 1;  // others may wait for what is still to come
     while (goes_on && has_memory && blocks_.size() < most_together_ && started < launch.blocks) {
       has_memory = start_block(order.next(), launch, kernel);
       ++started;
@@ -75,7 +77,7 @@ Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kerne
   blocks_.clear();
   attach(nullptr);
   if (!has_memory) return refuse("no memory for its threads' stacks");
-  if (failure.code != APL_OK) fault_.reset();
+  if (fault_ && !counts(fault_->kind)) fault_.reset();
   return std::move(fault_);
 }
 
@@ -192,6 +194,10 @@ Actor Machine::actor(Stamp stamp) const {
   const std::size_t order = owner(stamp.interval);
   const std::int64_t block = order < block_starts_.size() ? block_starts_[order].block : 0;
   return {block, static_cast<int>(stamp.thread), static_cast<int>(stamp.line)};
+}
+
+bool Machine::counts(FaultKind kind) const {
+  return failure.code == APL_OK || kind == FaultKind::out_of_bounds || kind == FaultKind::no_array;
 }
 
 void Machine::stop(Fault fault) {

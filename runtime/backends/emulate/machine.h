@@ -56,7 +56,9 @@ class Machine final : Order {
   Machine& operator=(const Machine&) = delete;
 
   Memory memory;
-  apl_failure failure{};  // while it holds a failure nothing more is run, and faults are not reported
+  // Behind a failed check arrays may hold anything. Kernels run on all the same, as they do on devices, and of their
+  // faults only those count that leave the arrays.
+  apl_failure failure{};
 
   using Kernel = void (*)(void** args);
   using Attach = void (*)(const Table*);
@@ -130,6 +132,7 @@ class Machine final : Order {
   void scatter(int location, int count, const std::int64_t* at, int line);
   bool scattered_twice(Use use, int line, const Conflict& conflict) const;
   void fill_table();
+  bool counts(FaultKind kind) const;
   [[noreturn]] void stop(Fault fault);
   [[noreturn]] void stop(Use use, int line, std::string array, std::int64_t index, const Conflict& conflict,
                          std::int64_t count);

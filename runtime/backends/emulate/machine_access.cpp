@@ -60,7 +60,8 @@ void Machine::global(const void* base, std::int64_t index, int bytes, Use use, i
   } catch (const std::bad_alloc&) {
     conflict = Conflict{FaultKind::no_memory};
   }
-  if (conflict) stop(use, line, name(), index, *conflict, count);
+  if (conflict && (counts(conflict->kind) || conflict->kind == FaultKind::no_memory))
+    stop(use, line, name(), index, *conflict, count);
   if (is_write(use)) ++changes_;
 }
 
@@ -70,7 +71,8 @@ void Machine::shared(std::int64_t offset, std::int64_t count, std::int64_t index
   Shadow& shadow = running_->shared_shadow;
   const std::int64_t there = (shadow.bytes() - offset) / bytes;
   if (offset < 0 || index >= there) stop(use, line, shared_name(offset), index, {FaultKind::out_of_bounds}, there);
-  if (auto conflict = shadow.access(moment(line), offset + index * bytes, bytes, use))
+  if (auto conflict = shadow.access(moment(line), offset + index * bytes, bytes, use);
+      conflict && counts(conflict->kind))
     stop(use, line, shared_name(offset), index, *conflict, count);
 }
 

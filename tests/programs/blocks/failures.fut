@@ -29,6 +29,17 @@
 -- input { [0i64, 100i64] [1099511627776i64, 0i64] } error: Index \[100\] out of bounds for array of shape \[2\]\.
 -- input { [1i64, 1i64] [1099511627776i64, 0i64] } output { 2199023255552i64 }
 
+-- Nor with it where a kernel may fail itself, or as a number of rounds that never ends.
+-- ==
+-- entry: fails_behind_failure
+-- input { [0i64, 100i64] [1i64, 0i64] } error: Index \[100\] out of bounds for array of shape \[2\]\.
+-- input { [0i64, 1i64] [1i64, 0i64] } output { 5i64 }
+
+-- ==
+-- entry: rounds_after_failure
+-- input { [0i64, 100i64] [1i64, 0i64] } error: Index \[100\] out of bounds for array of shape \[2\]\.
+-- input { [0i64, 1i64] [1i64, 0i64] } output { 2i64 }
+
 entry slice [n] [m] (as: [n][m]i32) (i: i64) (j: i64) : [n][]i32 = as[0:n, i:j]
 
 entry row [n] [m] (as: [n][m]i32) (i: i64) : [m]i32 = as[i]
@@ -57,3 +68,11 @@ entry unused_assert (x: i32) : i32 =
 entry unchecked_after_failure [n] [m] (is: [n]i64) (xs: [m]i64) : i64 =
   let js = scan (+) 0 (map (\i -> xs[i]) is)
   in i64.sum (map (\j -> #[unsafe] xs[j]) js)
+
+entry fails_behind_failure [n] [m] (is: [n]i64) (xs: [m]i64) : i64 =
+  let js = scan (+) 0 (map (\i -> xs[i]) is)
+  in i64.sum (map2 (\i j -> (#[unsafe] xs[1 - j]) + xs[i * j] + 1) is js)
+
+entry rounds_after_failure [n] [m] (is: [n]i64) (xs: [m]i64) : i64 =
+  let js = scan (+) 0 (map (\i -> xs[i]) is)
+  in i64.sum (map (\j -> loop k = j while k != 1 do if k < 0 then k else k / 2) js)

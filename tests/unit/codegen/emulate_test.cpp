@@ -379,7 +379,7 @@ TEST_CASE("emulate: a failed check is in the cell and hides what follows from it
   void* A = device.array(a, "A");
   void* C = device.scratch<std::int32_t>(100, "C");
   take(device.launch("checked", 4, 32, 0, A, C, std::int64_t{100}, device.backend().failure()));
-  // A kernel that would read the results that are missing is not run.
+  // A kernel that reads the results that are missing runs, as on devices.
   void* D = device.scratch<std::int32_t>(100, "D");
   CHECK(device.launch("checked", 4, 32, 0, C, D, std::int64_t{100}, device.backend().failure()));
   auto cell = take(device.backend().take_failure());
@@ -389,6 +389,25 @@ TEST_CASE("emulate: a failed check is in the cell and hides what follows from it
   CHECK(cell.values[1] == 7);
   CHECK(take(device.backend().take_failure()).code == APL_OK);
   CHECK_FALSE(device.launch("checked", 4, 32, 0, C, D, std::int64_t{100}, device.backend().failure()));
+}
+
+TEST_CASE("emulate: behind a failed check a kernel must not leave the arrays") {
+  Device device =
+      emulated(kernel("int32_t step, apl_out<int64_t> C, apl_in<int64_t> I, apl_failure *failure, int32_t *failed",
+                      "  if (step == 0) {\n    apl_fail(failure, 1, 0, 8, 9);\n    return;\n  }\n"
+                      "  if (step == 1 && apl_has_failed(failed)) return;\n"
+                      "  C(apl_thread()) = I(I(apl_thread()));\n"));
+  void* I = device.scratch<std::int64_t>(32, "I");
+  void* C = device.scratch<std::int64_t>(32, "C");
+  const auto launch = [&](std::int32_t step) {
+    return device.launch("k", 1, 32, 0, step, C, I, device.backend().failure(), device.backend().failed());
+  };
+  REQUIRE(launch(0));
+  CHECK(launch(1));
+  CHECK(take(device.backend().take_failure()).values[1] == 9);
+  REQUIRE(launch(0));
+  check_fault(launch(2), apl::Code::run_index_out_of_bounds, {"`I`"});
+  CHECK(take(device.backend().take_failure()).code == APL_OK);  // it is not told behind the other
 }
 
 TEST_CASE("emulate: a thread that leaves by a failed check may miss a barrier") {

@@ -4,9 +4,11 @@
 #include <regex>
 #include <set>
 
+#include "ir/interpret.h"
 #include "ir/parse.h"
 #include "runtime/embed.h"
 #include "runtime/program/program.h"
+#include "tests/testing.h"
 #include "tests/unit/codegen/emitted.h"
 
 namespace {
@@ -416,6 +418,47 @@ TEST_CASE("generate: the entry refuses arguments whose sizes do not fit, with th
     CHECK(take(program.call("mm1", {floats(1, 3), floats(3, 1)})).at(0) ==
           HostValue::array(apl::ScalarType::f32, {1, 1}, std::vector<float>{3}));
   }
+}
+
+TEST_CASE("generate: kernels that may stray look whether a check failed, where one can") {
+  const auto kernels = [](const std::string& source) {
+    const apl::Module memory = emitted::at(apl::Stage::memory, emitted::compiled("stray.fut", source));
+    return take(apl::generate(memory, apl::cuda_target(), {})).kernels;
+  };
+  const std::string gathers = "entry f [n] (is: [n]i64) (xs: [n]i64) : [n]i64 = map (\\i -> #[unsafe] xs[i]) is\n";
+  const std::string checks = "entry g [n] (is: [n]i64) (xs: [n]i64) : [n]i64 = map (\\i -> xs[i]) is\n";
+  CHECK_FALSE(contains(kernels(gathers), "failed"));
+  CHECK_FALSE(contains(kernels(checks), "failed"));
+  const std::string both = kernels(gathers + checks);
+  CHECK(count(kernel_of(both, "f_xs"), "apl_has_failed(failed)") == 1);
+  CHECK(count(kernel_of(both, "g_xs"), "apl_has_failed(failed)") == 0);
+  CHECK(count(kernel_of(both, "g_xs"), "apl_mark_failed(failed)") == 1);
+}
+
+TEST_CASE("generate: threads whose arrays would take too much memory together run in parts") {
+  const apl::Module source = emitted::compiled(
+      "parts.fut",
+      "entry ends [n][m] (xs: [n]i64) (ys: [m]i64) : [n]i64 =\n"
+      "  map (\\x -> let zs = loop zs = replicate m x for i < x % m do zs with [i + 1] = zs[i] + ys[i]\n"
+      "             in zs[x % m]) xs\n");
+  const apl::Module memory = emitted::at(apl::Stage::memory, source);
+  const auto run = [&](std::int64_t bytes, std::int64_t n, std::int64_t m) {
+    apl::CodegenOptions options;
+    options.parameters["bytes_of_threads"] = bytes;
+    const std::string host = take(apl::generate(memory, apl::cuda_target(), options)).host;
+    CHECK(contains(host, "first_thread < threads"));
+    apl::ProgramOptions load;
+    load.backend = "emulate";
+    apl::Program program = take(apl::Program::load(host, load));
+    const apl::Function& entry = *source.find_entry("ends");
+    const std::vector<HostValue> inputs = take(apl::testing::random_arguments(entry, {{"n", n}, {"m", m}}, 1));
+    CHECK(take(program.call("ends", inputs)) == take(apl::interpret(source, "ends", inputs, {})));
+  };
+  run(std::int64_t{1} << 31, 600, 8);
+  run(20000, 600, 8);  // 256 threads at a time
+  run(1, 600, 8);
+  run(20000, 0, 8);
+  run(20000, 512, 8);
 }
 
 TEST_CASE("generate: rows that are too long for the team that is to hold them are an error, not a wrong result") {

@@ -51,6 +51,11 @@ TEST_CASE("teams: a reduction of scalars, with views and scalar code beside it, 
 
 TEST_CASE("teams: what is reduced may fail, what stands beside it may not") {
   CHECK(fault(kHead + sum_of("let {x : i32} = checked A[i, 2*k]") + kTail) == "");
+  const std::string behind = " let {j : i64} = convert(s, i64) let {d : i32} = A[i, j] return {returns d} }";
+  CHECK(fault(kHead + sum_of("let {x : i32} = A[i, k]") + behind) == "");
+  CHECK(fault(kHead + sum_of("let {x : i32} = checked A[i, 2*k]") + behind)
+            .find("it cannot have a team: what stands beside its reduction may stray where that fails") !=
+        std::string::npos);
   CHECK(fault(kHead + "let {y : i32} = checked A[i, 2*i] " + sum_of("let {x : i32} = add(y, 1i32)") + kTail)
             .find("it cannot have a team: what stands beside its reduction can fail") != std::string::npos);
 }
