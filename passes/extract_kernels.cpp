@@ -103,21 +103,26 @@ class Extractor {
     return changed ? make_body(std::move(stms), old->results) : old;
   }
 
-  // A scan that counts and the scatter of what it counted, as one kernel on GPUs.
+  // A scan that counts and the scatter of what it counted, as one kernel on GPUs, and without places in memory on CPUs.
   std::optional<Filter> filter(const Body& body, std::size_t first, std::vector<Stm>& stms) {
-    if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return std::nullopt;
+    if (asks_for_sequential(body.stms[first])) return std::nullopt;
+    const bool few = context_.flag("few-threads");
     std::optional<Filter> found = find_filter(body, first, function_.values);
     if (!found) return std::nullopt;
     const Stm& scatter = body.stms[found->scatter];
     std::optional<std::vector<Stm>> made;
     if (found->refusal.empty()) {
       const int chunked = chunked_;
-      made = make_filter(body, *found, next_chunks(), function_.values);
-      if (!made) chunked_ = chunked, found->refusal = "its threads' values are too large, or it can fail";
+      made = few ? make_chunked_filter(body, *found, next_chunks(), function_.values)
+                 : make_filter(body, *found, next_chunks(), function_.values);
+      if (!made)
+        chunked_ = chunked, found->refusal = few ? "elements do not go right behind those before them"
+                                                 : "its threads' values are too large, or it can fail";
     }
     if (context_.remarks)
       remark(made ? RemarkKind::applied : RemarkKind::missed, made ? "filter" : "not-a-filter", scatter,
-             made ? fmt::format("the scan and the scatter that make '{}' are one kernel", name_of(scatter))
+             made ? fmt::format("the scan and the scatter that make '{}' are one kernel{}", name_of(scatter),
+                                few ? ", and another moves together what the threads kept" : "")
                   : fmt::format("the scan and the scatter that make '{}' are kernels of their own: {}",
                                 name_of(scatter), found->refusal));
     if (!made) return std::nullopt;
@@ -174,6 +179,7 @@ class Extractor {
     Chunks chunks{.parameter = numbered(++chunked_, "chunks"),
                   .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
                   .interleaved = !few};
+    if (few) chunks.least = numbered(chunked_, "chunk_from");
     if (!few) chunks.team = numbered(chunked_, "team");
     if (!few) chunks.blocks = numbered(chunked_, "blocks");
     return chunks;

@@ -227,7 +227,8 @@ class Printer {
 
   void loop(const Stmt& s, Writer& out) {
     if (s.parallel && !dialect_.on_device)
-      out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
+      out.line("#pragma omp parallel for{}{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "",
+               s.worth ? fmt::format(" if({})", text(s.worth)) : "");
     if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     if (s.unroll && s.unroll_by > 1 && !dialect_.on_device) out.line("#pragma GCC unroll {}", s.unroll_by);

@@ -65,14 +65,6 @@ std::vector<std::string_view> simd_names(const ReduceOp& reduce, const ValueTabl
   return names;
 }
 
-// Nothing but scalars and elements: no loop, check or memory of its own.
-bool is_straight(const KernelBlock& block) {
-  return std::ranges::all_of(block, [](const Stmt& s) {
-    if (s.kind == Stmt::Kind::branch) return is_straight(s.body) && is_straight(s.else_body);
-    return s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::comment;
-  });
-}
-
 // The constant factor of `symbol` in the position; nullopt: it is none, or not known.
 std::optional<std::int64_t> step_along(const Poly& position, Value symbol) {
   const auto linear = position.linear_in(symbol);
@@ -88,6 +80,13 @@ std::size_t opaque_nodes(const Poly& p) {
 }
 
 }  // namespace
+
+bool is_straight(const KernelBlock& block) {
+  return std::ranges::all_of(block, [](const Stmt& s) {
+    if (s.kind == Stmt::Kind::branch) return is_straight(s.body) && is_straight(s.else_body);
+    return s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::comment;
+  });
+}
 
 // A position in which sizes are what they were computed from, if divisions cancel then: an element of a flattened array
 // is found by a quotient and a remainder, which are one index again.

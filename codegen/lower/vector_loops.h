@@ -11,6 +11,9 @@
 
 namespace apl::lower {
 
+// Nothing but scalars and elements: no loop, check or memory of its own.
+bool is_straight(const Block& block);
+
 class VectorLoops : KernelPart {
  public:
   explicit VectorLoops(Kernel& kernel) : KernelPart(kernel) {}

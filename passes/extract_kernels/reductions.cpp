@@ -53,6 +53,8 @@ using Operands = std::vector<Operand>;
 Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
 
 constexpr std::int64_t kFewerChunks = 128;
+// Elements from which on a chunk of a CPU's thread is worth having, if no element takes a loop.
+constexpr std::int64_t kElementsOfChunk = 4096;
 // Of reductions on GPUs: threads that keep one busy, over all segments; elements, or partial results, from which on a
 // thread is worth having; threads that share a row even where there are many rows, so that they read neighbours.
 constexpr std::int64_t kThreadsOfReduction = std::int64_t{1} << 18;
@@ -133,7 +135,8 @@ std::vector<Poly> shape_of(const Segments& segments, std::initializer_list<Poly>
   return shape;
 }
 
-// What the map function of `screma` gives at position `flat`, row-major over its widths.
+}  // namespace
+
 Operands element_at(const Screma& screma, Value flat, const Substitution& here, Builder& out) {
   ValueTable& values = out.values();
   Substitution map = here;
@@ -149,6 +152,8 @@ Operands element_at(const Screma& screma, Value flat, const Substitution& here, 
   out.append_all(body->stms);
   return body->results;
 }
+
+namespace {
 
 // What is folded: an operation in each segment.
 struct Work {
@@ -258,12 +263,17 @@ Poly chunks_of(const Poly& most, const Poly& elements, Builder& host) {
   return host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), "chunks");
 }
 
-// As many chunks as keep the machine busy, over all segments.
+// As many chunks as keep the machine busy, over all segments. A reduction's do not depend on the number of a CPU's
+// threads, so that its sums do not; a scan goes over its elements only once where there is one.
 Poly many_chunks(const Work& work, const Chunks& chunks, Builder& host) {
-  Poly most = host.let("chunks", GetSize{chunks.parameter, SizeClass::grid_size, chunks.most});
+  if (chunks.most == 1) return 1;
+  const bool threads = !chunks.least.empty() && work.screma.scans();
+  Poly most = host.let(
+      "chunks", GetSize{chunks.parameter, threads ? SizeClass::thread_count : SizeClass::grid_size, chunks.most});
   if (!work.segments.widths.empty())
     most = floor_div(most, make_opaque(OpaqueKind::max, 1, product(work.segments.widths)));
-  return chunks_of(most, product(work.screma.widths), host);
+  const Poly elements = product(work.screma.widths);
+  return chunks.least.empty() ? chunks_of(most, elements, host) : few_chunks(work.screma, elements, most, chunks, host);
 }
 
 // The partial results of a few chunks, of those of many.
@@ -279,11 +289,48 @@ Fewer fold_parts(const Work& work, const Poly& many, const std::vector<Value>& p
   return result;
 }
 
+// A scan of `own` elements in a thread, each of which `row` gives, as a loop that writes into rows with room for more
+// of them, `room`: no element is asked whether it is one.
+Operands scan_in_loop(const Work& work, const Operands& starts, const Poly& own, const Poly& room,
+                      const std::vector<std::string>& names, const Substitution& here, Builder& thread,
+                      const std::function<Operands(Builder& step, Value k)>& row) {
+  ValueTable& values = thread.values();
+  const std::vector<ReduceOp> operators = fresh_operators(work.screma, true, here, values);
+  const BodyPtr& map = work.screma.map.body;
+  std::vector<std::string> carried(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(starts.size()));
+  carried.insert(carried.end(), names.begin(), names.end());
+  Operands initial = starts;
+  for (std::size_t n = 0; n < names.size(); ++n)
+    initial.emplace_back(thread.let("room", Scratch{values.type(map->results[n]).element, {room}}));
+  const auto step = [&](Builder& each, const std::vector<Value>& given) {
+    Operands elements = row(each, given.front());
+    Operands next;
+    for (const ReduceOp& reduce : operators) {
+      Substitution folded;
+      const std::size_t count = reduce.neutral.size(), first = next.size();
+      for (std::size_t n = 0; n < count; ++n) {
+        folded.insert_or_assign(reduce.op.params[n], Operand(given[1 + first + n]));
+        folded.insert_or_assign(reduce.op.params[count + n], elements[first + n]);
+      }
+      const BodyPtr body = copy_fresh(reduce.op.body, folded, values, values);
+      each.append_all(body->stms);
+      next.insert(next.end(), body->results.begin(), body->results.end());
+    }
+    std::ranges::copy(next, elements.begin());
+    for (std::size_t n = 0; n < names.size(); ++n)
+      next.emplace_back(
+          each.let(names[n], Update{given[1 + starts.size() + n], {DimIndex::fix(Poly(given.front()))}, elements[n]}));
+    return next;
+  };
+  const std::vector<Value> made = thread.for_loop_many(carried, own, initial, step);
+  return {made.begin() + static_cast<std::ptrdiff_t>(starts.size()), made.end()};
+}
+
 // `work`, a scan, in one kernel: chunk c starts with row c-1 of `ends`, what the chunks up to there gave. The results
 // are arrays of the segments' and the widths' shape; rows that the scan maps are made, too.
 std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::vector<Value>& ends,
                                const std::vector<std::string>& names, Builder& host,
-                               const std::optional<Poly>& team = {}) {
+                               const std::optional<Poly>& team = {}, bool in_loop = false) {
   ValueTable& values = host.values();
   const Screma& screma = work.screma;
   const Segments& segments = work.segments;
@@ -304,6 +351,12 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
     });
     Operands starts = neutral;
     if (!ends.empty()) starts = to_operands(thread.let_many(names, If{is_first, make_body({}, neutral), before}));
+    if (in_loop) {
+      const Value own = thread.size(poly_max(0, poly_min(per, total - Poly(c) * per)), "own");
+      return scan_in_loop(work, starts, Poly(own), per, names, here, thread, [&](Builder& step, Value at) {
+        return element_at(screma, step.size(Poly(c) * per + Poly(at), "at"), here, step);
+      });
+    }
     Screma scan{.widths = {per}, .indices = {k}};
     scan.reduces = fresh_operators(screma, true, here, values);
     std::size_t next = 0;
@@ -510,6 +563,16 @@ std::vector<Value> scan_in_blocks(const Work& work, const Chunks& chunks, const 
 
 }  // namespace
 
+Poly few_chunks(const Screma& screma, const Poly& elements, const Poly& most, const Chunks& chunks, Builder& host) {
+  const bool straight = std::ranges::none_of(screma.map.body->stms, [](const Stm& stm) {
+    bool has_bodies = get_if<Apply>(stm) != nullptr;
+    if (get_if<If>(stm) == nullptr) for_each_body(stm.op, [&](const BodyPtr&) { has_bodies = true; });
+    return has_bodies;
+  });
+  const Poly least = host.let("least", GetSize{chunks.least, SizeClass::threshold, straight ? kElementsOfChunk : 1});
+  return chunks_of(most, floor_div(elements, least), host);
+}
+
 bool reads_windows(const Screma& reduction, const std::vector<Value>& indices) {
   const auto coefficient = [](const Poly& p, const std::vector<Value>& along) {
     std::optional<Poly> found;
@@ -576,6 +639,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
       const Poly warp = power_of_two(poly_max(1, poly_min(kThreadsOfRow, many)), "team", at);
       return scan_chunks(over_parts(work, parts, many, at.values()), 1, {}, parts_names, at, warp);
     }
+    if (!chunks.least.empty()) return in_one_thread(over_parts(work, parts, many, at.values()), parts_names, at);
     const Fewer fewer = fold_parts(work, many, parts, parts_names, at);
     const Work of_fewer = over_parts(fewer.of_parts, fewer.parts, fewer.count, values);
     const std::vector<Value> ends = in_one_thread(of_fewer, parts_names, at);
@@ -590,7 +654,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
     return bound_to(stm, if_one_chunk(many, names, host, whole, several), host);
   }
   std::vector<Value> ends;
-  if (segments.widths.empty()) {
+  if (segments.widths.empty() && chunks.least.empty()) {
     ends = scan_parts(host);
   } else {
     // One chunk reads no ends.
@@ -603,7 +667,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
     };
     ends = if_one_chunk(many, parts_names, host, unread, [&](Builder& at) { return to_operands(scan_parts(at)); });
   }
-  const std::vector<Value> results = scan_chunks(work, many, ends, names, host, team);
+  const std::vector<Value> results = scan_chunks(work, many, ends, names, host, team, !chunks.least.empty());
   return bound_to(stm, results, host);
 }
 
@@ -661,6 +725,7 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
   const Poly many = many_chunks(work, chunks, host);
   const std::vector<Value> parts = fold_chunks(work, many, names, host);
   const auto fold_rest = [&](Builder& at) {
+    if (!chunks.least.empty()) return in_one_thread(over_parts(work, parts, many, values), names, at);
     const Fewer fewer = fold_parts(work, many, parts, names, at);
     return in_one_thread(over_parts(fewer.of_parts, fewer.parts, fewer.count, values), names, at);
   };
@@ -678,7 +743,11 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
                                          : at.let(values.name(part), Reshape{part, segments.widths}));
       return all;
     };
-    results = if_one_chunk(many, names, host, one_each, [&](Builder& at) { return to_operands(fold_rest(at)); });
+    if (many == Poly(1)) {
+      for (const Operand& each : one_each(host)) results.push_back(each.value());
+    } else {
+      results = if_one_chunk(many, names, host, one_each, [&](Builder& at) { return to_operands(fold_rest(at)); });
+    }
   }
   return bound_to(stm, results, host);
 }
