@@ -239,7 +239,17 @@ class Printer {
       out.line("#pragma GCC unroll 1");
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
-    block(s.body, out);
+    if (s.scan.empty()) {
+      block(s.body, out);
+    } else {
+      out.open("{{");
+      block(s.body, out);
+      out.close("}}");
+      out.line("#pragma {}", s.scan);
+      out.open("{{");
+      block(s.else_body, out);
+      out.close("}}");
+    }
     out.close("}}");
   }
 

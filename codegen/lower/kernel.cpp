@@ -299,8 +299,11 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
     if (k == 0) {
       loop.parallel = (scatter == nullptr || !scatter->op) && number(count) != 1;  // C folds in one thread
       loop.worth = worth;
-      // The innermost loop stays whole, so that it can be vectorised.
-      loop.collapse = static_cast<int>(std::max<std::size_t>(1, op.space.size() - 1));
+      // The innermost loop stays whole, so that it can be vectorised, and so do those of a few rounds around it.
+      constexpr std::int64_t kFewRounds = 16;
+      std::size_t outer = op.space.size() - 1;
+      while (outer > 1 && number(sizes[outer - 1]).value_or(kFewRounds + 1) <= kFewRounds) --outer;
+      loop.collapse = static_cast<int>(std::max<std::size_t>(1, outer));
     }
     inner.clear();
     inner.push_back(std::move(loop));

@@ -263,11 +263,25 @@ Poly chunks_of(const Poly& most, const Poly& elements, Builder& host) {
   return host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), "chunks");
 }
 
-// As many chunks as keep the machine busy, over all segments. A reduction's do not depend on the number of a CPU's
-// threads, so that its sums do not; a scan goes over its elements only once where there is one.
+// Whether it gives the same whatever elements are folded together first: nothing is rounded.
+bool is_exact(const Screma& screma, const ValueTable& values) {
+  return std::ranges::all_of(screma.reduces, [&](const ReduceOp& reduce) {
+    return std::ranges::all_of(reduce.op.body->stms, [&](const Stm& stm) {
+      const Binary* binary = get_if<Binary>(stm);
+      if (binary != nullptr && (binary->op == BinaryOp::min || binary->op == BinaryOp::max)) return true;
+      const If* branch = get_if<If>(stm);
+      if (branch != nullptr) return branch->then_body->stms.empty() && branch->else_body->stms.empty();
+      return std::ranges::none_of(
+          stm.pattern, [&](Value v) { return !values.type(v).is_scalar() || is_float(values.type(v).element); });
+    });
+  });
+}
+
+// As many chunks as keep the machine busy, over all segments. Where sums are rounded their number does not depend on
+// that of a CPU's threads, so that the results do not; a scan goes over its elements only once where there is one.
 Poly many_chunks(const Work& work, const Chunks& chunks, Builder& host) {
   if (chunks.most == 1) return 1;
-  const bool threads = !chunks.least.empty() && work.screma.scans();
+  const bool threads = !chunks.least.empty() && (work.screma.scans() || is_exact(work.screma, host.values()));
   Poly most = host.let(
       "chunks", GetSize{chunks.parameter, threads ? SizeClass::thread_count : SizeClass::grid_size, chunks.most});
   if (!work.segments.widths.empty())
@@ -289,48 +303,11 @@ Fewer fold_parts(const Work& work, const Poly& many, const std::vector<Value>& p
   return result;
 }
 
-// A scan of `own` elements in a thread, each of which `row` gives, as a loop that writes into rows with room for more
-// of them, `room`: no element is asked whether it is one.
-Operands scan_in_loop(const Work& work, const Operands& starts, const Poly& own, const Poly& room,
-                      const std::vector<std::string>& names, const Substitution& here, Builder& thread,
-                      const std::function<Operands(Builder& step, Value k)>& row) {
-  ValueTable& values = thread.values();
-  const std::vector<ReduceOp> operators = fresh_operators(work.screma, true, here, values);
-  const BodyPtr& map = work.screma.map.body;
-  std::vector<std::string> carried(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(starts.size()));
-  carried.insert(carried.end(), names.begin(), names.end());
-  Operands initial = starts;
-  for (std::size_t n = 0; n < names.size(); ++n)
-    initial.emplace_back(thread.let("room", Scratch{values.type(map->results[n]).element, {room}}));
-  const auto step = [&](Builder& each, const std::vector<Value>& given) {
-    Operands elements = row(each, given.front());
-    Operands next;
-    for (const ReduceOp& reduce : operators) {
-      Substitution folded;
-      const std::size_t count = reduce.neutral.size(), first = next.size();
-      for (std::size_t n = 0; n < count; ++n) {
-        folded.insert_or_assign(reduce.op.params[n], Operand(given[1 + first + n]));
-        folded.insert_or_assign(reduce.op.params[count + n], elements[first + n]);
-      }
-      const BodyPtr body = copy_fresh(reduce.op.body, folded, values, values);
-      each.append_all(body->stms);
-      next.insert(next.end(), body->results.begin(), body->results.end());
-    }
-    std::ranges::copy(next, elements.begin());
-    for (std::size_t n = 0; n < names.size(); ++n)
-      next.emplace_back(
-          each.let(names[n], Update{given[1 + starts.size() + n], {DimIndex::fix(Poly(given.front()))}, elements[n]}));
-    return next;
-  };
-  const std::vector<Value> made = thread.for_loop_many(carried, own, initial, step);
-  return {made.begin() + static_cast<std::ptrdiff_t>(starts.size()), made.end()};
-}
-
 // `work`, a scan, in one kernel: chunk c starts with row c-1 of `ends`, what the chunks up to there gave. The results
 // are arrays of the segments' and the widths' shape; rows that the scan maps are made, too.
 std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::vector<Value>& ends,
                                const std::vector<std::string>& names, Builder& host,
-                               const std::optional<Poly>& team = {}, bool in_loop = false) {
+                               const std::optional<Poly>& team = {}, bool exact = false) {
   ValueTable& values = host.values();
   const Screma& screma = work.screma;
   const Segments& segments = work.segments;
@@ -351,22 +328,18 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
     });
     Operands starts = neutral;
     if (!ends.empty()) starts = to_operands(thread.let_many(names, If{is_first, make_body({}, neutral), before}));
-    if (in_loop) {
-      const Value own = thread.size(poly_max(0, poly_min(per, total - Poly(c) * per)), "own");
-      return scan_in_loop(work, starts, Poly(own), per, names, here, thread, [&](Builder& step, Value at) {
-        return element_at(screma, step.size(Poly(c) * per + Poly(at), "at"), here, step);
-      });
-    }
-    Screma scan{.widths = {per}, .indices = {k}};
+    // What lies beyond the last element is dropped: it is scanned, too, or there is room for it.
+    const Poly own = exact ? Poly(thread.size(poly_max(0, poly_min(per, total - Poly(c) * per)), "own")) : per;
+    Screma scan{.widths = {own}, .indices = {k}};
     scan.reduces = fresh_operators(screma, true, here, values);
     std::size_t next = 0;
     for (ReduceOp& reduce : scan.reduces)
       for (Operand& operand : reduce.neutral) operand = starts[next++];
     scan.map.body = thread.body([&](Builder& step) {
       const Value flat = step.size(Poly(c) * per + Poly(k), "at");
+      if (exact) return element_at(screma, flat, here, step);
       const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
       const BodyPtr element = step.body([&](Builder& then) { return element_at(screma, flat, here, then); });
-      // What lies beyond the last element is dropped.
       Operands padding = neutral;
       for (std::size_t n = neutral.size(); n < element->results.size(); ++n)
         padding.emplace_back(Scalar::zero(values.type(element->results[n]).element));
@@ -374,7 +347,13 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
       return Operands(rows.begin(), rows.end());
     });
     const std::vector<Value> rows = thread.let_many(names, std::move(scan));
-    return Operands(rows.begin(), rows.end());
+    if (!exact) return to_operands(rows);
+    Operands whole;
+    for (const Value row : rows) {
+      const Value room = thread.let("room", Scratch{values.type(row).element, {per}});
+      whole.emplace_back(thread.let(values.name(row), Update{room, {DimIndex::slice(0, own)}, row}));
+    }
+    return whole;
   };
   std::vector<DimIndex> wanted;
   for (const Poly& width : segments.widths) wanted.push_back(DimIndex::slice(0, width));
