@@ -346,14 +346,13 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
       const std::vector<Value> rows = step.let_many(names, If{inside, element, make_body({}, padding)});
       return Operands(rows.begin(), rows.end());
     });
-    const std::vector<Value> rows = thread.let_many(names, std::move(scan));
-    if (!exact) return to_operands(rows);
-    Operands whole;
-    for (const Value row : rows) {
-      const Value room = thread.let("room", Scratch{values.type(row).element, {per}});
-      whole.emplace_back(thread.let(values.name(row), Update{room, {DimIndex::slice(0, own)}, row}));
-    }
-    return whole;
+    std::vector<Value> rooms;
+    for (std::size_t n = 0; n < names.size() && exact; ++n)
+      rooms.push_back(thread.let("room", Scratch{values.type(scan.map.body->results[n]).element, {per}}));
+    Operands rows = to_operands(thread.let_many(names, std::move(scan)));
+    for (std::size_t n = 0; n < rooms.size(); ++n)
+      rows[n] = thread.let(names[n], Update{rooms[n], {DimIndex::slice(0, own)}, rows[n]});
+    return rows;
   };
   std::vector<DimIndex> wanted;
   for (const Poly& width : segments.widths) wanted.push_back(DimIndex::slice(0, width));

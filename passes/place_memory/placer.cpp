@@ -297,7 +297,7 @@ void Placer::build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& s
   }
 }
 
-// The beginning, or another part, of an array with nothing in it yet is made there:
+// The beginning, or another part, of an array with nothing in it yet is made there, so that the update copies nothing:
 //
 //   let {room : [m]f32} = scratch([m]f32)
 //   let {part : [k]f32} = scan(...)
@@ -313,10 +313,11 @@ void Placer::build_parts_in_place(const std::vector<Operand>& results, std::vect
              std::ranges::count_if(
                  stms, [&](const Stm& other) { return free_values(other.op, result_.values).contains(v); }) == 1;
     };
-    const Stm* empty = nullptr;
-    for (std::size_t k = 0; k < s; ++k)
-      if (get_if<Scratch>(stms[k]) != nullptr && stms[k].pattern.front() == room) empty = &stms[k];
-    if (empty == nullptr || !used_here_alone(room) || !used_here_alone(part)) continue;
+    // It is there before the part is.
+    bool empty = false;
+    for (std::size_t k = 0; k < s && std::ranges::find(stms[k].pattern, part) == stms[k].pattern.end(); ++k)
+      empty = empty || (get_if<Scratch>(stms[k]) != nullptr && stms[k].pattern.front() == room);
+    if (!empty || !used_here_alone(room) || !used_here_alone(part)) continue;
     const Value block = binding(part)->block;
     const auto alloc = std::ranges::find_if(
         stms, [&](const Stm& other) { return get_if<Alloc>(other) != nullptr && other.pattern.front() == block; });
@@ -330,7 +331,6 @@ void Placer::build_parts_in_place(const std::vector<Operand>& results, std::vect
         stms, [&](const Stm& other) { return get_if<Alloc>(other) != nullptr && other.pattern.front() == to.block; });
     if (own) continue;
     bind(part, to.block, index_layout(to.layout, update->dims));
-    stms[s].op = Use{Operand(room)};
     s -= alloc < stms.begin() + static_cast<std::ptrdiff_t>(s) ? 1 : 0;
     stms.erase(alloc);
   }
