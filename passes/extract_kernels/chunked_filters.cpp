@@ -18,7 +18,8 @@
 //   let {ys : [kept]f32} = all[0 :+ kept]
 //
 // An element that is not kept is written, too, and overwritten by the next one: so no branch depends on the data. With
-// one thread nothing is moved, and nothing is read twice.
+// one thread nothing is moved, and nothing is read twice; so it is with two, as to move what is kept takes as long as
+// to find it.
 //
 // Fires where the scatter puts an element for which the flag holds right behind those before it, and no other one; and
 // where no value depends on that place.
@@ -33,6 +34,9 @@ namespace apl {
 namespace {
 
 using Operands = std::vector<Operand>;
+
+// With so many threads what they win is lost again when their parts are moved.
+constexpr std::int64_t kFewThreads = 2;
 
 // The parameter of the scatter's lambda for row `row` of the scan; nullopt: it does not read it.
 std::optional<Value> parameter_for(const Scatter& scatter, Value row) {
@@ -95,7 +99,12 @@ class ChunkedFilter {
     counted_names_ = {"kept"};
     counted_names_.insert(counted_names_.end(), names_.begin(), names_.end());
     const Poly threads = host_.let("threads", GetSize{chunks.parameter, SizeClass::thread_count, chunks.most});
-    chunks_ = few_chunks(screma_, elements_, threads, chunks, host_);
+    const Value moved = host_.compare(CompareOp::lt, i64_constant(kFewThreads), *as_operand(threads), "moved");
+    const Value most = host_
+                           .let_many({"threads"}, If{Operand(moved), make_body({}, {*as_operand(threads)}),
+                                                     make_body({}, {i64_constant(1)})})
+                           .front();
+    chunks_ = few_chunks(screma_, elements_, Poly(most), chunks, host_);
   }
 
   std::vector<Stm> make() {

@@ -54,7 +54,7 @@ Operands to_operands(const std::vector<Value>& results) { return {results.begin(
 
 constexpr std::int64_t kFewerChunks = 128;
 // Elements from which on a chunk of a CPU's thread is worth having, if no element takes a loop.
-constexpr std::int64_t kElementsOfChunk = 4096;
+constexpr std::int64_t kElementsOfChunk = 16384;
 // Of reductions on GPUs: threads that keep one busy, over all segments; elements, or partial results, from which on a
 // thread is worth having; threads that share a row even where there are many rows, so that they read neighbours.
 constexpr std::int64_t kThreadsOfReduction = std::int64_t{1} << 18;
