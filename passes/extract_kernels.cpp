@@ -45,6 +45,7 @@
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/pair_arrays.h"
 #include "passes/extract_kernels/pair_folds.h"
 #include "passes/extract_kernels/reductions.h"
 #include "passes/extract_kernels/rows.h"
@@ -62,6 +63,8 @@ constexpr std::int64_t kChunksOfFewThreads = 64;
 // Products of a contraction from which on a kernel of its own pays: what it leaves in memory costs more in smaller
 // ones.
 constexpr std::int64_t kLeastWorkOfContraction = 16 * 16 * 16;
+// Elements of an array of pairs between a contraction and a fold of it, at most: beyond, caches are of no help.
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 24;
 
 class Extractor {
  public:
@@ -415,12 +418,21 @@ class Extractor {
   // matrices for each head, is worth a kernel of its own: there it can be tiled and packed. So the nest is taken apart
   // if contractions come of it, and where one of them has enough to do.
   bool around_contractions(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
-    if (!has_reduction_in_map(*std::get<Screma>(flat.op).map.body, false)) return false;
+    if (around_contractions(stm, flat, flat, {}, stms)) return true;
+    if (held_ != nullptr) return false;  // inside of another nest nothing asks for the sizes
+    const std::optional<PairArrays> pairs = make_pair_arrays(flat, function_.values);
+    return pairs && around_contractions(stm, pairs->map, flat, pairs->elements, stms);
+  }
+
+  // `split`: what is taken apart. Where that needs an array of pairs, of `pairs` elements in all, it has to be small enough.
+  bool around_contractions(const Stm& stm, const Stm& split, const Stm& flat, const std::optional<Poly>& pairs,
+                           std::vector<Stm>& stms) {
+    if (!has_reduction_in_map(*std::get<Screma>(split.op).map.body, false)) return false;
     const int chunked = chunked_, histograms = histograms_;
     const HostViews views = views_;
     std::vector<Remark> said;
     std::vector<Remark>* const outer = std::exchange(held_, &said);
-    Stm inner = flat;
+    Stm inner = split;
     if (outer == nullptr)
       for (Value& v : inner.pattern) v = function_.values.add(function_.values.type(v), function_.values.name(v));
     std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
@@ -447,7 +459,12 @@ class Extractor {
     const Value from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kLeastWorkOfContraction});
     Poly most = work.front();
     for (const Poly& each : work) most = poly_max(most, each);
-    const Value pays = host.compare(CompareOp::le, from, host.size(most, "work"), "pays");
+    Value pays = host.compare(CompareOp::le, from, host.size(most, "work"), "pays");
+    if (pairs) {
+      const Value limit = host.let("pairs", GetSize{prefix + ".pairs", SizeClass::threshold, kMostPairs});
+      const Value fits = host.compare(CompareOp::le, host.size(*pairs, "pairs"), limit, "fits");
+      pays = host.binary(BinaryOp::conj, pays, fits, "pays");
+    }
     const BodyPtr then = make_body(std::move(*apart), {inner.pattern.begin(), inner.pattern.end()});
     Stm whole = make_kernel(flat);
     Substitution none;

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "ir/layouts.h"
 #include "passes/place_memory/placer.h"
 
 namespace apl::memory {
