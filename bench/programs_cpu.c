@@ -209,28 +209,27 @@ void c_mandelbrot(int64_t side, int32_t limit, int32_t* out) {
     }
 }
 
-// One step: of each of n points of 16 coordinates the nearest of k centres, and the means of the points of each.
-void c_kmeans(int64_t n, int64_t k, const float* points, const float* centres, float* out) {
-  enum { kDims = 16 };
+// One step: of each of n points of `dims` coordinates the nearest of k centres, and the means of the points of each.
+void c_kmeans(int64_t n, int64_t dims, int64_t k, const float* points, const float* centres, float* out) {
   int32_t* const sizes = calloc((size_t)k, sizeof *sizes);
-  memset(out, 0, (size_t)(k * kDims) * sizeof *out);
-#pragma omp parallel for reduction(+ : sizes[:k], out[:k * kDims])
+  memset(out, 0, (size_t)(k * dims) * sizeof *out);
+#pragma omp parallel for reduction(+ : sizes[:k], out[:k * dims])
   for (int64_t i = 0; i < n; ++i) {
     float least = INFINITY;
     int64_t which = 0;
     for (int64_t c = 0; c < k; ++c) {
       float distance = 0;
-      for (int64_t d = 0; d < kDims; ++d) {
-        const float along = points[i * kDims + d] - centres[c * kDims + d];
+      for (int64_t d = 0; d < dims; ++d) {
+        const float along = points[i * dims + d] - centres[c * dims + d];
         distance += along * along;
       }
       if (distance < least) least = distance, which = c;
     }
     ++sizes[which];
-    for (int64_t d = 0; d < kDims; ++d) out[which * kDims + d] += points[i * kDims + d];
+    for (int64_t d = 0; d < dims; ++d) out[which * dims + d] += points[i * dims + d];
   }
   for (int64_t c = 0; c < k; ++c)
-    for (int64_t d = 0; d < kDims; ++d) out[c * kDims + d] /= (float)(sizes[c] > 1 ? sizes[c] : 1);
+    for (int64_t d = 0; d < dims; ++d) out[c * dims + d] /= (float)(sizes[c] > 1 ? sizes[c] : 1);
   free(sizes);
 }
 
