@@ -69,6 +69,9 @@ APL_VECTOR_MATH float atan2f(float, float);
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #pragma GCC diagnostic ignored "-Wunused-function"
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"  // a scan is a loop there
+#endif
 
 // Inlined also where a function has options of its own for vectors.
 #ifndef APL_INLINE
