@@ -1,5 +1,6 @@
-// aplc tune FILE: measures tile numbers of the program's contractions on its datasets, and writes the best to
-// FILE.tuning. Every measurement is kept in FILE.tuning-log at once: a run that was interrupted goes on where it was.
+// aplc tune FILE: measures tile numbers of the program's contractions, then other numbers of its kernels, on its
+// datasets, and writes the best to FILE.tuning. Every measurement is kept in FILE.tuning-log at once: a run that was
+// interrupted goes on where it was.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "aplc/driver.h"
 #include "aplc/explain_plan.h"
@@ -19,6 +21,7 @@
 #include "aplc/test/program.h"
 #include "aplc/tune_cover.h"
 #include "aplc/tune_log.h"
+#include "aplc/tune_numbers.h"
 #include "aplc/tune_space.h"
 #include "machine/target/target.h"
 #include "suite/timing.h"
@@ -31,6 +34,8 @@ constexpr int kTuneFailed = 1;
 // Nothing more is measured of a contraction whose next candidate is expected to gain less, after so many.
 constexpr double kWorthwhile = 0.005;
 constexpr std::size_t kFewCandidates = 6;
+// A number of another kind than a tile's is changed if that gains so much: less is chance.
+constexpr double kNumberPays = 0.03;
 
 struct TuneOptions {
   std::string file;
@@ -163,7 +168,10 @@ class TuneRun {
               baseline.times.size() > 1 ? ", the mean of the datasets" : "");
     say_what_is_too_short(baseline);
     std::vector<std::vector<TuneCandidate>> spaces = find_spaces();
-    if (spaces.empty()) return fail("no contraction of these datasets is tiled", kTuneFailed);
+    const std::vector<std::vector<Parameters>> numbers = find_numbers();
+    if (spaces.empty() && numbers.empty())
+      return fail("nothing is to be tuned: no contraction of these datasets is tiled, and no kernel has a number",
+                  kTuneFailed);
     const auto start = std::chrono::steady_clock::now();
     std::size_t total = 0, done = 0, measured = 0;
     for (const auto& space : spaces) total += space.size();
@@ -200,7 +208,39 @@ class TuneRun {
         if (broken_) return aplc::report(*broken_);
       }
     }
+    return tune_numbers(numbers, start);
+  }
+
+  // One number after the other, each with the best values of those before.
+  int tune_numbers(const std::vector<std::vector<Parameters>>& numbers, std::chrono::steady_clock::time_point start) {
+    std::size_t total = 0, done = 0;
+    for (const auto& space : numbers) total += space.size();
+    for (const auto& space : numbers) {
+      const Best before = best_;
+      for (const Parameters& candidate : space) {
+        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (options_.seconds > 0 && spent > options_.seconds) {
+          print_out("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
+          return finish();
+        }
+        Parameters parameters = before.parameters;
+        for (const auto& [name, value] : candidate) parameters[name] = value;
+        const Trial result = trial(parameters, false);
+        if (stopped_) return interrupted();
+        ++done;
+        report(done, total, spent / static_cast<double>(done) * static_cast<double>(total - done), candidate, result);
+        const double wanted = (1 - kNumberPays) * geometric_mean(before.trial.times);
+        if (!result.error.empty() || geometric_mean(result.times) < wanted) consider(parameters, result);
+        if (broken_) return aplc::report(*broken_);
+      }
+    }
     return finish();
+  }
+
+  std::vector<std::vector<Parameters>> find_numbers() const {
+    std::set<std::string> entries;
+    for (const Dataset& dataset : datasets_) entries.insert(dataset.entry);
+    return number_spaces(lowered_, entries, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   }
 
   // Datasets of which candidates would differ by chance.
@@ -384,7 +424,8 @@ class TuneRun {
 
 void add_tune(CLI::App& app, int& exit) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App* command = app.add_subcommand("tune", "measure tile numbers on a program's datasets, and keep the best");
+  CLI::App* command = app.add_subcommand(
+      "tune", "measure tile numbers and other numbers of kernels on a program's datasets, and keep the best");
   command->footer(
       "Writes FILE.tuning, which test and bench read, after every improvement, and FILE.tuning-log with all that was "
       "measured: a run that was interrupted goes on where it was. Results are compared with those without tuning.");

@@ -1,6 +1,7 @@
 """Tables and figures of docs/performance.md from what contractions_gpu.py and programs_gpu.py measured.
 
 usage: performance.py CONTRACTIONS.json PROGRAMS.json FOLDER
+       performance.py --cpu ONE-THREAD.json TWO-THREADS.json     what programs_cpu.py measured, the table alone
 
 Prints the tables as Markdown, and writes FOLDER/contractions-gpu.svg and FOLDER/programs-gpu.svg: shares of the floor, the
 larger of operations and bytes over what the machine was measured to reach, ours and the best peer's, a case a row.
@@ -80,7 +81,24 @@ def programs(record, file):
          f"per cent of a copy's bandwidth ({record['device']})")
 
 
+def programs_on_cpu(one, two):
+    peers = ("numpy", "numba", "jax", "torch", "c")
+    versions = ", ".join(f"{name} {version}" for name, version in one["peers"].items())
+    print(f"\n{one['machine']}, {one['date']}; {versions}\n")
+    print("| program | ms | NumPy | numba | JAX | torch | loops in C | best peer's time over ours | with two threads |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for row, other in zip(one["cases"], two["cases"]):
+        cells = " | ".join(f"{row['peers_ms'][peer]:.3g}" if peer in row["peers_ms"] else "" for peer in peers)
+        print(f"| {row['name']} | {row['ours_ms']:.3g} | {cells} | {row['best_over_ours']:.2f} | {other['best_over_ours']:.2f} |")
+    for record in (one, two):
+        ratios = [row["best_over_ours"] for row in record["cases"]]
+        print(f"\n{record['threads']} thread(s): geometric mean {geomean(ratios):.2f}, least {min(ratios):.2f}.")
+
+
 def main():
+    if sys.argv[1] == "--cpu":
+        programs_on_cpu(*(json.loads(pathlib.Path(name).read_text()) for name in sys.argv[2:4]))
+        return 0
     folder = pathlib.Path(sys.argv[3])
     contractions(json.loads(pathlib.Path(sys.argv[1]).read_text()), folder / "contractions-gpu.svg")
     programs(json.loads(pathlib.Path(sys.argv[2]).read_text()), folder / "programs-gpu.svg")

@@ -175,8 +175,9 @@ struct Apply {
   std::string function;
   std::vector<Operand> arguments;
 };  // arguments: sizes first
-enum class SizeClass : std::uint8_t { tile_size, reg_tile_size, thread_block_size, grid_size, threshold };
-// A tuning parameter, an i64 >= 1 fixed before the program runs: "mm.T_a".
+enum class SizeClass : std::uint8_t { tile_size, reg_tile_size, thread_block_size, grid_size, threshold, thread_count };
+// A tuning parameter, an i64 >= 1 fixed before the program runs: "mm.T_a". A thread_count that is not given is on CPUs
+// the number of threads that the program runs with.
 struct GetSize {
   std::string name;
   SizeClass size_class;

@@ -114,9 +114,8 @@ BodyPtr Extractor::with_device_scalars(const BodyPtr& body) {
   const DeviceScalars scalars = keep_scalars_on_device(body, function_.values);
   if (remarks_.wanted())
     for (const Stm& stm : scalars.gone)
-      remarks_.add(
-          RemarkKind::applied, "device-scalar", stm,
-          fmt::format("'{}' stays on the device, since only kernels read it", remarks_.name_of(stm)));
+      remarks_.add(RemarkKind::applied, "device-scalar", stm,
+                   fmt::format("'{}' stays on the device, since only kernels read it", remarks_.name_of(stm)));
   return scalars.body ? scalars.body : body;
 }
 
@@ -126,21 +125,27 @@ BodyPtr Extractor::filters_apart(const Body& body, std::size_t first) {
 }
 
 std::optional<Filter> Extractor::filter(const Body& body, std::size_t first, std::vector<Stm>& stms) {
-  if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return std::nullopt;
+  if (asks_for_sequential(body.stms[first])) return std::nullopt;
+  const bool few = context_.flag("few-threads");
   std::optional<Filter> found = find_filter(body, first, function_.values);
-  if (!found) return std::nullopt;
+  if (!found || (few && !found->count)) return std::nullopt;
   const Stm& scatter = body.stms[found->scatter];
   std::optional<std::vector<Stm>> made;
   if (found->refusal.empty()) {
     const int chunked = chunked_;
-    made = make_filter(body, *found, next_chunks(), function_.values);
-    if (!made) chunked_ = chunked, found->refusal = "its threads' values are too large, or it can fail";
+    made = few ? make_chunked_filter(body, *found, next_chunks(), function_.values)
+               : make_filter(body, *found, next_chunks(), function_.values);
+    if (!made)
+      chunked_ = chunked, found->refusal = few ? "elements do not go right behind those before them"
+                                               : "its threads' values are too large, or it can fail";
   }
   if (remarks_.wanted())
-    remarks_.add(made ? RemarkKind::applied : RemarkKind::missed, made ? "filter" : "not-a-filter", scatter,
-                 made ? fmt::format("the scan and the scatter that make '{}' are one kernel", remarks_.name_of(scatter))
-                      : fmt::format("the scan and the scatter that make '{}' are kernels of their own: {}",
-                                    remarks_.name_of(scatter), found->refusal));
+    remarks_.add(
+        made ? RemarkKind::applied : RemarkKind::missed, made ? "filter" : "not-a-filter", scatter,
+        made ? fmt::format("the scan and the scatter that make '{}' are one kernel{}", remarks_.name_of(scatter),
+                           few ? ", and another moves together what the threads kept" : "")
+             : fmt::format("the scan and the scatter that make '{}' are kernels of their own: {}",
+                           remarks_.name_of(scatter), found->refusal));
   if (!made) return std::nullopt;
   std::ranges::move(*made, std::back_inserter(stms));
   return found;
@@ -193,6 +198,7 @@ Chunks Extractor::next_chunks() {
   Chunks chunks{.parameter = numbered(++chunked_, "chunks"),
                 .most = few ? kChunksOfFewThreads : kChunksOfManyThreads,
                 .interleaved = !few};
+  if (few) chunks.least = numbered(chunked_, "chunk_from");
   if (!few) chunks.team = numbered(chunked_, "team");
   if (!few) chunks.blocks = numbered(chunked_, "blocks");
   return chunks;

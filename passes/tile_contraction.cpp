@@ -145,6 +145,10 @@ class Tiler {
       not_asked(matched.location);
       return false;
     }
+    if (context_.flag("packed") && is_small(matched)) {
+      missed("small", matched.location, "its products are so few that packing their operands takes longer", {});
+      return false;
+    }
     Builder host(result_.values, &module_);
     host.set_location(stm.location);
     std::string entry = function_.entry ? function_.entry->name : function_.name;
@@ -164,6 +168,16 @@ class Tiler {
                missing->suggestion);
     applied(matched, plan, number(prefix + "splits"), variants);
     return true;
+  }
+
+  // Whether each batch is a product of a few elements whose number is known, which the C compiler holds in registers.
+  static bool is_small(const Contraction& contraction) {
+    constexpr std::int64_t kProducts = 512;
+    Poly products = 1;
+    for (const ContractionDim& dim : contraction.dims)
+      if (dim.dim_class != DimClass::batch) products *= dim.size;
+    const std::optional<std::int64_t> number = products.constant();
+    return number && *number <= kProducts;
   }
 
   // With its reduction dims in the order that tiles want.
@@ -441,6 +455,7 @@ PassInfo tile_contraction_pass() {
       {"no-tiling-attribute", "the program asks for no tiling"},
       {"tf32-ignored", "products of tf32 were allowed, but these are none that matrix units know"},
       {"cores-multiply", "sums of products of types that matrix units know are none that they do"},
+      {"small", "on a CPU: each product is of a few elements, which a thread holds in registers"},
       {"no-remainder", "the last tile is filled up with elements that are proved neutral"},
       {"remainder-kept", "no remainder step was asked for, but nothing is proved neutral"},
   };

@@ -201,7 +201,9 @@ void Host::statement(const Stm& stm) {
       plan_kernels != plan_kernels_of_.end() && choose_plan(*plan_kernels->second)) {
     chosen_number(*plan_kernels->second, first);
   } else if (const GetSize* size = get_if<GetSize>(stm)) {
-    out_.line("const int64_t {} = {};  // {}", unit_.name(first), *unit_.tile(first), comment_text(size->name));
+    const std::optional<std::int64_t> number = unit_.tile(first);
+    out_.line("const int64_t {} = {};  // {}", unit_.name(first), number ? std::to_string(*number) : "apl_threads()",
+              comment_text(size->name));
     out_.line("(void){};", unit_.name(first));
   } else if (const SizeExpr* expr = get_if<SizeExpr>(stm)) {
     declare(values_.poly(expr->value));

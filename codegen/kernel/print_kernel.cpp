@@ -230,7 +230,8 @@ class Printer {
 
   void loop(const Stmt& s, Writer& out) {
     if (s.parallel && !dialect_.on_device)
-      out.line("#pragma omp parallel for{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "");
+      out.line("#pragma omp parallel for{}{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "",
+               s.worth ? fmt::format(" if({})", text(s.worth)) : "");
     if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     if (s.unroll && s.unroll_by > 1 && !dialect_.on_device) out.line("#pragma GCC unroll {}", s.unroll_by);
@@ -241,7 +242,17 @@ class Printer {
       out.line("#pragma GCC unroll 1");
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
-    block(s.body, out);
+    if (s.scan.empty()) {
+      block(s.body, out);
+    } else {
+      out.open("{{");
+      block(s.body, out);
+      out.close("}}");
+      out.line("#pragma {}", s.scan);
+      out.open("{{");
+      block(s.else_body, out);
+      out.close("}}");
+    }
     out.close("}}");
   }
 

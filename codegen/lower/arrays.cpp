@@ -202,6 +202,8 @@ bool Kernel::array_operation(const Stm& stm, KernelBlock& out) {
     const MemoryBinding& where = *table.type(update->array).memory;
     const Lmad part = index_layout(where.layout, update->dims);
     const bool row = update->value.is_value() && table.type(update->value.value()).is_array();
+    const auto made = row ? table.type(update->value.value()).memory : nullptr;
+    if (made && made->block == where.block && made->layout == part) return true;  // built in place
     for_elements(row ? table.type(update->value.value()).shape : std::vector<Poly>{}, out,
                  [&](const std::vector<ExprPtr>& at, KernelBlock& inner) {
                    inner.push_back(assign(

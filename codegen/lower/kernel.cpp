@@ -313,12 +313,22 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
     slot.kind = Stmt::Kind::release;
     inner.push_back(std::move(slot));
   }
+  ExprPtr count = literal(std::int64_t{1});
+  for (const ExprPtr& size : sizes) count = mul(count, size);
+  // Threads are not waited for where one is done before they have begun.
+  constexpr std::int64_t kWorthThreads = 4096;
+  const ExprPtr worth =
+      is_straight(inner) ? infix(">=", count, literal(kWorthThreads)) : infix(">", count, literal(std::int64_t{1}));
   for (std::size_t k = op.space.size(); k-- > 0;) {
     Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
     if (k == 0) {
-      loop.parallel = scatter == nullptr || !scatter->op;  // C folds in one thread
-      // The innermost loop stays whole, so that it can be vectorised.
-      loop.collapse = static_cast<int>(std::max<std::size_t>(1, op.space.size() - 1));
+      loop.parallel = (scatter == nullptr || !scatter->op) && number(count) != 1;  // C folds in one thread
+      loop.worth = worth;
+      // The innermost loop stays whole, so that it can be vectorised, and so do those of a few rounds around it.
+      constexpr std::int64_t kFewRounds = 16;
+      std::size_t outer = op.space.size() - 1;
+      while (outer > 1 && number(sizes[outer - 1]).value_or(kFewRounds + 1) <= kFewRounds) --outer;
+      loop.collapse = static_cast<int>(std::max<std::size_t>(1, outer));
     }
     inner.clear();
     inner.push_back(std::move(loop));

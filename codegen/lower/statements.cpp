@@ -321,7 +321,7 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
       if (table.type(acc).is_scalar())
         out.push_back(declare({table.type(acc).element, false}, unit_.name(acc), values_.operand(neutral), false));
     }
-  KernelBlock inner;
+  KernelBlock inner, stores;
   std::vector<ExprPtr> at;
   const std::size_t first_read = vector_loops_->reads();
   for (Value i : op.indices) at.push_back(variable(unit_.name(i)));
@@ -334,11 +334,19 @@ void Kernel::screma(const Screma& op, const Stm& stm, KernelBlock& out) {
     fold(reduce, {accumulators.begin() + from, accumulators.begin() + from + n},
          {op.map.body->results.begin() + from, op.map.body->results.begin() + from + n}, stm.location, inner);
     for (std::size_t k = 0; k < reduce.neutral.size() && reduce.scan; ++k)
-      store(stm.pattern[first + k], at, accumulators[first + k], stm.location, inner);
+      store(stm.pattern[first + k], at, accumulators[first + k], stm.location, stores);
     first += reduce.neutral.size();
   }
   for (std::size_t k = first; k < stm.pattern.size(); ++k)
-    store(stm.pattern[k], at, op.map.body->results[k], stm.location, inner);
+    store(stm.pattern[k], at, op.map.body->results[k], stm.location, stores);
+  if (!block_level_)
+    if (std::optional<Stmt> loop = vector_loops_->scan_in_vectors(op, stm, first_read, inner, stores)) {
+      loop->name = unit_.name(op.indices.front());
+      loop->value = values_.poly(op.widths.front());
+      out.push_back(std::move(*loop));
+      return;
+    }
+  inner.insert(inner.end(), stores.begin(), stores.end());
   around_loops(op.indices, op.widths, std::move(inner), out);
   if (unit_.target.on_device() && has_attribute(stm_.attributes, attribute::chunks) && !op.scans() &&
       !has_loops(*op.map.body)) {

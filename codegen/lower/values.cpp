@@ -138,6 +138,7 @@ Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::in
     const GetSize* size = get_if<GetSize>(stm);
     if (!size) return;
     auto given = parameters.find(size->name);
+    if (given == parameters.end() && size->size_class == SizeClass::thread_count && !target.on_device()) return;
     tiles_[stm.pattern.front()] = given == parameters.end() ? size->default_value : given->second;
   });
 }
@@ -299,8 +300,20 @@ ExprPtr Values::unary(UnaryOp op, ScalarType type, ExprPtr x) {
   }
 }
 
+// A remainder or quotient by a power of two that is known, both rounded down, without a division; null: it is none.
+static ExprPtr by_power_of_two(BinaryOp op, ScalarType type, const ExprPtr& x, const ExprPtr& y) {
+  const std::optional<std::int64_t> by = number(y);
+  if (!is_integer(type) || !by || *by < 1 || (*by & (*by - 1)) != 0) return nullptr;
+  const CType c_type{type, false};
+  if (op == BinaryOp::mod) return cast(c_type, infix("&", x, literal(*by - 1)));
+  int digits = 0;
+  while ((std::int64_t{1} << digits) < *by) ++digits;
+  return op == BinaryOp::div ? cast(c_type, infix(">>", x, literal(std::int64_t{digits}))) : nullptr;
+}
+
 ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   refuse_storage(type);
+  if (ExprPtr found = by_power_of_two(op, type, x, y)) return found;
   const bool integer = is_integer(type);
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
   auto arithmetic = [&](const char* symbol) {

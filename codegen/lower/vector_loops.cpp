@@ -24,10 +24,6 @@ constexpr std::int64_t kColumns = 1024;
 constexpr std::int64_t kSquare = 32;
 // Terms of a window that are written out, at most: one of 9 x 9 is.
 constexpr std::int64_t kWindow = 96;
-// Partial results of a fold by an operator of the program: four vectors of 32-bit elements on machines with the widest
-// (measured on a Xeon, the largest of 2^24 and its place: 16 ms with one, 8 with 8, 4.9 with 16, 3.1 with 32).
-constexpr std::int64_t kLanes = 32;
-
 // What OpenMP calls the operator on that type; "": it has no name there, or the type is not the machine's. Minima and
 // maxima of floats are those of elements that are numbers in whatever order they are taken; which zero is the larger
 // one, nobody says.
@@ -47,10 +43,10 @@ std::string_view simd_name(BinaryOp op, const Type& type) {
 }
 
 // The names of the operators that its results are computed by, each from its own two parameters; empty: it is not so.
-std::vector<std::string_view> simd_names(const ReduceOp& reduce, const ValueTable& values) {
+std::vector<std::string_view> simd_names(const ReduceOp& reduce, const ValueTable& values, bool scans = false) {
   const std::size_t count = reduce.neutral.size();
   const Body& body = *reduce.op.body;
-  if (reduce.scan || body.stms.size() != count) return {};
+  if (reduce.scan != scans || body.stms.size() != count) return {};
   std::vector<std::string_view> names;
   for (std::size_t k = 0; k < count; ++k) {
     const auto made = std::ranges::find_if(
@@ -65,20 +61,6 @@ std::vector<std::string_view> simd_names(const ReduceOp& reduce, const ValueTabl
   return names;
 }
 
-// Nothing but scalars and elements: no loop, check or memory of its own.
-bool is_straight(const KernelBlock& block) {
-  return std::ranges::all_of(block, [](const Stmt& s) {
-    if (s.kind == Stmt::Kind::branch) return is_straight(s.body) && is_straight(s.else_body);
-    return s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::comment;
-  });
-}
-
-// The constant factor of `symbol` in the position; nullopt: it is none, or not known.
-std::optional<std::int64_t> step_along(const Poly& position, Value symbol) {
-  const auto linear = position.linear_in(symbol);
-  return linear ? linear->coefficient.constant() : std::nullopt;
-}
-
 std::size_t opaque_nodes(const Poly& p) {
   std::size_t count = 0;
   for (const Term& term : p.terms())
@@ -88,6 +70,18 @@ std::size_t opaque_nodes(const Poly& p) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> step_along(const Poly& position, Value symbol) {
+  const auto linear = position.linear_in(symbol);
+  return linear ? linear->coefficient.constant() : std::nullopt;
+}
+
+bool is_straight(const KernelBlock& block) {
+  return std::ranges::all_of(block, [](const Stmt& s) {
+    if (s.kind == Stmt::Kind::branch) return is_straight(s.body) && is_straight(s.else_body);
+    return s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::comment;
+  });
+}
 
 // A position in which sizes are what they were computed from, if divisions cancel then: an element of a flattened array
 // is found by a quotient and a remainder, which are one index again.
@@ -133,65 +127,33 @@ void VectorLoops::sum_in_vectors(const Screma& op, const Stm& stm, std::size_t f
   loop.pragma = fmt::format("{}", fmt::join(clauses, " "));
 }
 
-void VectorLoops::fold_in_lanes(const Screma& op, const Stm& stm, std::size_t first_read, KernelBlock& out,
-                                const std::function<void(const Partial&, KernelBlock&)>& fold) const {
+// What a vector's elements give is combined by shifts of one, two, four and so on: so GCC has it.
+std::optional<Stmt> VectorLoops::scan_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read,
+                                                 const KernelBlock& sums, const KernelBlock& stores) const {
   const bool sequential =
       has_attribute(stm.attributes, attribute::sequential) || has_attribute(stm_.attributes, attribute::sequential);
-  if (unit_.target.on_device() || sequential || op.widths.size() != 1 || op.reduces.empty() || op.scans()) return;
-  const Stmt loop = out.back();
-  constexpr std::size_t kResults = 4;
-  if (!loop.pragma.empty() || loop.unroll || loop.value->kind == Expr::Kind::literal || !is_straight(loop.body) ||
-      op.map.body->results.size() != op.reduced_count() || op.reduced_count() > kResults)
-    return;
-  for (const ReduceOp& reduce : op.reduces) {
-    if (!reduce.commutative || reduce.op.body->stms.size() > 3 * kResults) return;
-    for (const Operand& neutral : reduce.neutral) {
-      const Type type = unit_.function.values.type(neutral);
-      if (!type.is_scalar() || type.element == ScalarType::f16 || type.element == ScalarType::bf16) return;
-    }
-  }
+  if (unit_.target.on_device() || sequential || op.widths.size() != 1 || !op.scans()) return std::nullopt;
+  if (op.map.body->results.size() != op.reduced_count() || !is_straight(sums) || !is_straight(stores))
+    return std::nullopt;
+  if (op.widths.front().constant()) return std::nullopt;  // a few elements in registers
   for (std::size_t k = first_read; k < read_.size(); ++k) {
     const auto step = step_along(read_[k], op.indices.front());
-    if (!step || (*step != 0 && *step != 1)) return;
+    if (!step || (*step != 0 && *step != 1)) return std::nullopt;
   }
-  const std::string lane = unit_.fresh("lane"), from = unit_.fresh("from"), whole = unit_.fresh("whole");
-  KernelBlock begin, each{declare(kIndex, loop.name, plus(variable(from), variable(lane)))}, end, made;
-  std::vector<std::string> names;
-  for (const ReduceOp& reduce : op.reduces)
-    for (const Operand& neutral : reduce.neutral) {
-      const CType type{unit_.function.values.type(neutral).element, false};
-      const std::string& result = unit_.name(stm.pattern[names.size()]);
-      names.push_back(unit_.fresh("partial"));
-      const ExprPtr mine = element(names.back(), variable(lane));
-      made.push_back(declare_array(type, names.back(), kLanes));
-      // The result is the neutral element still.
-      begin.push_back(assign(mine, variable(result)));
-      each.push_back(declare(type, result, mine, false));
-      end.push_back(assign(mine, variable(result)));
+  std::vector<std::string> clauses{"omp simd"}, scanned;
+  for (const ReduceOp& reduce : op.reduces) {
+    const std::vector<std::string_view> names = simd_names(reduce, unit_.function.values, true);
+    if (names.empty()) return std::nullopt;
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      scanned.push_back(unit_.name(reduce.op.params[k]));
+      clauses.push_back(fmt::format("reduction(inscan, {}:{})", names[k], scanned.back()));
     }
-  each.insert(each.end(), loop.body.begin(), loop.body.end());
-  each.insert(each.end(), end.begin(), end.end());
-  KernelBlock together;
-  fold([&](std::size_t k) { return element(names[k], variable(lane)); }, together);
-  if (!is_straight(together)) return;
-  const auto lanes = [&](KernelBlock body, const char* pragma) {
-    Stmt all = for_loop(kIndex, lane, literal(kLanes), std::move(body));
-    all.pragma = pragma;
-    return all;
-  };
-  made.push_back(assign(variable(whole), infix("-", loop.value, infix("%", loop.value, literal(kLanes)))));
-  made.push_back(lanes(std::move(begin), ""));
-  Stmt most = for_loop(kIndex, from, variable(whole), {lanes(std::move(each), "omp simd")});
-  most.step = literal(kLanes);
-  made.push_back(std::move(most));
-  made.push_back(lanes(std::move(together), ""));
-  Stmt rest = loop;
-  rest.from = variable(whole);
-  out.pop_back();
-  out.push_back(declare(kIndex, whole, literal(std::int64_t{0}), false));
-  // Short rows are done before the partial results are.
-  out.push_back(branch(infix(">=", loop.value, literal(4 * kLanes)), std::move(made)));
-  out.push_back(std::move(rest));
+  }
+  Stmt loop = for_loop(kIndex, "", nullptr, sums);
+  loop.else_body = stores;
+  loop.pragma = fmt::format("{}", fmt::join(clauses, " "));
+  loop.scan = fmt::format("omp scan inclusive({})", fmt::join(scanned, ", "));
+  return loop;
 }
 
 void VectorLoops::unroll_window(const Screma& op, Stmt& loop) const {

@@ -11,6 +11,11 @@
 
 namespace apl::lower {
 
+// Nothing but scalars and elements: no loop, check or memory of its own.
+bool is_straight(const Block& block);
+// The constant factor of `symbol` in the position; nullopt: it is none, or not known.
+std::optional<std::int64_t> step_along(const Poly& position, Value symbol);
+
 class VectorLoops : KernelPart {
  public:
   explicit VectorLoops(Kernel& kernel) : KernelPart(kernel) {}
@@ -23,9 +28,12 @@ class VectorLoops : KernelPart {
 
   // `first_read`: the number of reads before those of the loop.
   void sum_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read, kernel::Stmt& loop) const;
-  // A fold by a commutative operator of any kind, as one for the largest element and its index: `loop` becomes what
-  // `lanes` gives, where each of many partial results takes its share of the elements, and a loop for what is left.
-  // `fold` folds the partial results, which are called as `partial` says.
+  // A scan of `sums`, what is folded, and the stores behind; nullopt: OpenMP knows its operators not, or it maps rows,
+  // too.
+  std::optional<kernel::Stmt> scan_in_vectors(const Screma& op, const Stm& stm, std::size_t first_read,
+                                              const Block& sums, const Block& stores) const;
+  // A fold by a commutative operator of any kind (vector_folds.cpp). `fold` folds the partial results, which are called
+  // as `partial` says.
   using Partial = std::function<ExprPtr(std::size_t)>;
   void fold_in_lanes(const Screma& op, const Stm& stm, std::size_t first_read, Block& out,
                      const std::function<void(const Partial& partial, Block&)>& fold) const;

@@ -136,10 +136,12 @@ void Parser::parse_field(SizeClass& size_class) {
                                                              {"reg_tile_size", SizeClass::reg_tile_size},
                                                              {"thread_block_size", SizeClass::thread_block_size},
                                                              {"grid_size", SizeClass::grid_size},
-                                                             {"threshold", SizeClass::threshold}});
+                                                             {"threshold", SizeClass::threshold},
+                                                             {"thread_count", SizeClass::thread_count}});
   const auto* found =
       std::find_if(kClasses.begin(), kClasses.end(), [&](const auto& entry) { return is(entry.first); });
-  if (found == kClasses.end()) fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size or threshold");
+  if (found == kClasses.end())
+    fail_expected("tile_size, reg_tile_size, thread_block_size, grid_size, threshold or thread_count");
   take();
   size_class = found->second;
 }

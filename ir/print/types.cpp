@@ -35,6 +35,7 @@ std::string_view to_text(SizeClass size_class) {
     case SizeClass::thread_block_size: return "thread_block_size";
     case SizeClass::grid_size: return "grid_size";
     case SizeClass::threshold: return "threshold";
+    case SizeClass::thread_count: return "thread_count";
   }
   return "?";
 }

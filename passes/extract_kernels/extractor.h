@@ -35,7 +35,7 @@ class Extractor {
   BodyPtr filters_apart(const Body& body, std::size_t first);
   void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed);
   Stm statement(const Stm& stm, bool& changed);
-  // A scan and the scatter whose positions it says, as one kernel on GPUs.
+  // A scan and the scatter whose positions it says, as one kernel on GPUs, and without places in memory on CPUs.
   std::optional<Filter> filter(const Body& body, std::size_t first, std::vector<Stm>& stms);
   // A reduction or scan at the top whose operators work on scalars.
   std::optional<std::vector<Stm>> reduction(const Stm& stm);
@@ -75,6 +75,10 @@ class Extractor {
   // matrices for each head, is worth a kernel of its own: there it can be tiled and packed. So the nest is taken apart
   // if contractions come of it, and where one of them has enough to do.
   bool around_contractions(const Stm& stm, const Stm& flat, std::vector<Stm>& stms);
+  // `split`: what is taken apart. Where that needs an array of pairs, of `pairs` elements in all, it has to be small
+  // enough.
+  bool around_contractions(const Stm& stm, const Stm& split, const Stm& flat, const std::optional<Poly>& pairs,
+                           std::vector<Stm>& stms);
   // Whether there is a reduction in a map in the body, or one of rows: all that can become a contraction with a dim of
   // its own.
   bool has_reduction_in_map(const Body& body, bool in_map) const;

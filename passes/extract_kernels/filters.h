@@ -31,4 +31,8 @@ BodyPtr with_filters_apart(const Body& body, std::size_t first, ValueTable& valu
 std::optional<std::vector<Stm>> make_filter(const Body& body, const Filter& filter, const Chunks& chunks,
                                             ValueTable& values);
 
+// On CPUs: a chunk a thread, and a kernel that moves the chunks together; nullopt: elements go elsewhere.
+std::optional<std::vector<Stm>> make_chunked_filter(const Body& body, const Filter& filter, const Chunks& chunks,
+                                                    ValueTable& values);
+
 }  // namespace apl

@@ -94,6 +94,7 @@ HistogramParts::Operands HistogramParts::merged(const std::vector<Value>& copies
   sums.op = std::move(fold);
   Chunks of_sums = chunks();
   of_sums.by_columns = true;  // neighbouring bins lie side by side
+  if (!of_sums.least.empty()) of_sums.most = 1;
   host.append_all(make_chunked_reduction(sums, each, of_sums, values_));
   return into_targets(sums.pattern, host);
 }

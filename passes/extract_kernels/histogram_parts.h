@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/walk.h"
 #include "passes/extract_kernels/histograms.h"
 
 namespace apl {

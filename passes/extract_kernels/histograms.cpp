@@ -20,6 +20,10 @@ namespace apl {
 
 namespace {
 
+// Indices of a chunk, for each bin, from which on it pays that its thread has bins of its own: to set one and to fold
+// it in the end takes about as long as to fold an element into it.
+constexpr std::int64_t kIndicesOfBin = 2;
+
 // No array of its own: whatever is an array is a view.
 bool lambda_makes_arrays(const Body& body, const ValueTable& values) {
   bool found = false;
@@ -50,12 +54,13 @@ std::vector<Stm> make_chunked_histogram(const Stm& kernel, const std::string& pr
   Builder host(values);
   host.set_location(kernel.location);
   const Chunks own = chunks();
-  const Poly most = host.let("chunks", GetSize{own.parameter, SizeClass::grid_size, own.most});
+  const Poly most = host.let("chunks", GetSize{own.parameter, SizeClass::thread_count, own.most});
   const Poly from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kHistogramFrom});
   const Poly bins = host.size(product(histogram.bins), "bins");
   const Poly indices = product(histogram.widths);
   const Poly each = floor_div(most, poly_max(1, product(histogram.segments)));
-  const Poly count = host.size(poly_max(1, poly_min(each, floor_div(indices, poly_max(from, 4 * bins)))), "chunks");
+  const Poly count =
+      host.size(poly_max(1, poly_min(each, floor_div(indices, poly_max(from, kIndicesOfBin * bins)))), "chunks");
   const Value several = host.compare(CompareOp::lt, i64_constant(1), *as_operand(count), "several");
   const BodyPtr in_chunks = host.body([&](Builder& then) {
     const Poly per = then.size(ceil_div(indices, count), "per_chunk");

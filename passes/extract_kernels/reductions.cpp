@@ -55,6 +55,8 @@ using Operands = std::vector<Operand>;
 Operands to_operands(const std::vector<Value>& results) { return {results.begin(), results.end()}; }
 
 constexpr std::int64_t kFewerChunks = 128;
+// Elements from which on a chunk of a CPU's thread is worth having, if no element takes a loop.
+constexpr std::int64_t kElementsOfChunk = 16384;
 // Of reductions on GPUs: threads that keep one busy, over all segments; elements, or partial results, from which on a
 // thread is worth having; threads that share a row even where there are many rows, so that they read neighbours.
 constexpr std::int64_t kThreadsOfReduction = std::int64_t{1} << 18;
@@ -135,7 +137,8 @@ std::vector<Poly> shape_of(const Segments& segments, std::initializer_list<Poly>
   return shape;
 }
 
-// What the map function of `screma` gives at position `flat`, row-major over its widths.
+}  // namespace
+
 Operands element_at(const Screma& screma, Value flat, const Substitution& here, Builder& out) {
   ValueTable& values = out.values();
   Substitution map = here;
@@ -150,6 +153,8 @@ Operands element_at(const Screma& screma, Value flat, const Substitution& here, 
   out.append_all(body->stms);
   return body->results;
 }
+
+namespace {
 
 // What is folded: an operation in each segment.
 struct Work {
@@ -259,12 +264,31 @@ Poly chunks_of(const Poly& most, const Poly& elements, Builder& host) {
   return host.size(make_opaque(OpaqueKind::max, 1, make_opaque(OpaqueKind::min, most, elements)), "chunks");
 }
 
-// As many chunks as keep the machine busy, over all segments.
+// Whether it gives the same whatever elements are folded together first: nothing is rounded.
+bool is_exact(const Screma& screma, const ValueTable& values) {
+  return std::ranges::all_of(screma.reduces, [&](const ReduceOp& reduce) {
+    return std::ranges::all_of(reduce.op.body->stms, [&](const Stm& stm) {
+      const Binary* binary = get_if<Binary>(stm);
+      if (binary != nullptr && (binary->op == BinaryOp::min || binary->op == BinaryOp::max)) return true;
+      const If* branch = get_if<If>(stm);
+      if (branch != nullptr) return branch->then_body->stms.empty() && branch->else_body->stms.empty();
+      return std::ranges::none_of(
+          stm.pattern, [&](Value v) { return !values.type(v).is_scalar() || is_float(values.type(v).element); });
+    });
+  });
+}
+
+// As many chunks as keep the machine busy, over all segments. Where sums are rounded their number does not depend on
+// that of a CPU's threads, so that the results do not; a scan goes over its elements only once where there is one.
 Poly many_chunks(const Work& work, const Chunks& chunks, Builder& host) {
-  Poly most = host.let("chunks", GetSize{chunks.parameter, SizeClass::grid_size, chunks.most});
+  if (chunks.most == 1) return 1;
+  const bool threads = !chunks.least.empty() && (work.screma.scans() || is_exact(work.screma, host.values()));
+  Poly most = host.let(
+      "chunks", GetSize{chunks.parameter, threads ? SizeClass::thread_count : SizeClass::grid_size, chunks.most});
   if (!work.segments.widths.empty())
     most = floor_div(most, make_opaque(OpaqueKind::max, 1, product(work.segments.widths)));
-  return chunks_of(most, product(work.screma.widths), host);
+  const Poly elements = product(work.screma.widths);
+  return chunks.least.empty() ? chunks_of(most, elements, host) : few_chunks(work.screma, elements, most, chunks, host);
 }
 
 // The partial results of a few chunks, of those of many.
@@ -284,7 +308,7 @@ Fewer fold_parts(const Work& work, const Poly& many, const std::vector<Value>& p
 // are arrays of the segments' and the widths' shape; rows that the scan maps are made, too.
 std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::vector<Value>& ends,
                                const std::vector<std::string>& names, Builder& host,
-                               const std::optional<Poly>& team = {}) {
+                               const std::optional<Poly>& team = {}, bool exact = false) {
   ValueTable& values = host.values();
   const Screma& screma = work.screma;
   const Segments& segments = work.segments;
@@ -305,24 +329,31 @@ std::vector<Value> scan_chunks(const Work& work, const Poly& chunks, const std::
     });
     Operands starts = neutral;
     if (!ends.empty()) starts = to_operands(thread.let_many(names, If{is_first, make_body({}, neutral), before}));
-    Screma scan{.widths = {per}, .indices = {k}};
+    // What lies beyond the last element is dropped: it is scanned, too, or there is room for it.
+    const Poly own = exact ? Poly(thread.size(poly_max(0, poly_min(per, total - Poly(c) * per)), "own")) : per;
+    Screma scan{.widths = {own}, .indices = {k}};
     scan.reduces = fresh_operators(screma, true, here, values);
     std::size_t next = 0;
     for (ReduceOp& reduce : scan.reduces)
       for (Operand& operand : reduce.neutral) operand = starts[next++];
     scan.map.body = thread.body([&](Builder& step) {
       const Value flat = step.size(Poly(c) * per + Poly(k), "at");
+      if (exact) return element_at(screma, flat, here, step);
       const Value inside = step.compare(CompareOp::lt, flat, *as_operand(step.size(total, "total")));
       const BodyPtr element = step.body([&](Builder& then) { return element_at(screma, flat, here, then); });
-      // What lies beyond the last element is dropped.
       Operands padding = neutral;
       for (std::size_t n = neutral.size(); n < element->results.size(); ++n)
         padding.emplace_back(Scalar::zero(values.type(element->results[n]).element));
       const std::vector<Value> rows = step.let_many(names, If{inside, element, make_body({}, padding)});
       return Operands(rows.begin(), rows.end());
     });
-    const std::vector<Value> rows = thread.let_many(names, std::move(scan));
-    return Operands(rows.begin(), rows.end());
+    std::vector<Value> rooms;
+    for (std::size_t n = 0; n < names.size() && exact; ++n)
+      rooms.push_back(thread.let("room", Scratch{values.type(scan.map.body->results[n]).element, {per}}));
+    Operands rows = to_operands(thread.let_many(names, std::move(scan)));
+    for (std::size_t n = 0; n < rooms.size(); ++n)
+      rows[n] = thread.let(names[n], Update{rooms[n], {DimIndex::slice(0, own)}, rows[n]});
+    return rows;
   };
   std::vector<DimIndex> wanted;
   for (const Poly& width : segments.widths) wanted.push_back(DimIndex::slice(0, width));
@@ -511,6 +542,16 @@ std::vector<Value> scan_in_blocks(const Work& work, const Chunks& chunks, const 
 
 }  // namespace
 
+Poly few_chunks(const Screma& screma, const Poly& elements, const Poly& most, const Chunks& chunks, Builder& host) {
+  const bool straight = std::ranges::none_of(screma.map.body->stms, [](const Stm& stm) {
+    bool has_bodies = get_if<Apply>(stm) != nullptr;
+    if (get_if<If>(stm) == nullptr) for_each_body(stm.op, [&](const BodyPtr&) { has_bodies = true; });
+    return has_bodies;
+  });
+  const Poly least = host.let("least", GetSize{chunks.least, SizeClass::threshold, straight ? kElementsOfChunk : 1});
+  return chunks_of(most, floor_div(elements, least), host);
+}
+
 bool reads_windows(const Screma& reduction, const std::vector<Value>& indices) {
   const auto coefficient = [](const Poly& p, const std::vector<Value>& along) {
     std::optional<Poly> found;
@@ -577,6 +618,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
       const Poly warp = power_of_two(poly_max(1, poly_min(kThreadsOfRow, many)), "team", at);
       return scan_chunks(over_parts(work, parts, many, at.values()), 1, {}, parts_names, at, warp);
     }
+    if (!chunks.least.empty()) return in_one_thread(over_parts(work, parts, many, at.values()), parts_names, at);
     const Fewer fewer = fold_parts(work, many, parts, parts_names, at);
     const Work of_fewer = over_parts(fewer.of_parts, fewer.parts, fewer.count, values);
     const std::vector<Value> ends = in_one_thread(of_fewer, parts_names, at);
@@ -591,7 +633,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
     return bound_to(stm, if_one_chunk(many, names, host, whole, several), host);
   }
   std::vector<Value> ends;
-  if (segments.widths.empty()) {
+  if (segments.widths.empty() && chunks.least.empty()) {
     ends = scan_parts(host);
   } else {
     // One chunk reads no ends.
@@ -604,7 +646,7 @@ std::vector<Stm> make_chunked_scan(const Stm& stm, const Segments& segments, con
     };
     ends = if_one_chunk(many, parts_names, host, unread, [&](Builder& at) { return to_operands(scan_parts(at)); });
   }
-  const std::vector<Value> results = scan_chunks(work, many, ends, names, host, team);
+  const std::vector<Value> results = scan_chunks(work, many, ends, names, host, team, !chunks.least.empty());
   return bound_to(stm, results, host);
 }
 
@@ -666,6 +708,7 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
   const Poly many = many_chunks(work, chunks, host);
   const std::vector<Value> parts = fold_chunks(work, many, names, host);
   const auto fold_rest = [&](Builder& at) {
+    if (!chunks.least.empty()) return in_one_thread(over_parts(work, parts, many, values), names, at);
     const Fewer fewer = fold_parts(work, many, parts, names, at);
     return in_one_thread(over_parts(fewer.of_parts, fewer.parts, fewer.count, values), names, at);
   };
@@ -683,7 +726,11 @@ std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments
                                          : at.let(values.name(part), Reshape{part, segments.widths}));
       return all;
     };
-    results = if_one_chunk(many, names, host, one_each, [&](Builder& at) { return to_operands(fold_rest(at)); });
+    if (many == Poly(1)) {
+      for (const Operand& each : one_each(host)) results.push_back(each.value());
+    } else {
+      results = if_one_chunk(many, names, host, one_each, [&](Builder& at) { return to_operands(fold_rest(at)); });
+    }
   }
   return bound_to(stm, results, host);
 }

@@ -6,6 +6,7 @@
 
 #include "ir/builder.h"
 #include "ir/module.h"
+#include "ir/walk.h"
 
 namespace apl {
 
@@ -24,6 +25,8 @@ struct Chunks {
   // Of a GPU: the name of the largest number of threads that share a chunk; empty: a thread has one for itself.
   std::string team = {};
   std::string blocks = {};  // and of the least number of blocks that share a reduction, or a scan at the top
+  // Of a CPU, where one thread folds what the chunks gave: the name of the least number of a chunk's elements.
+  std::string least = {};
 };
 
 // A reduction beside scans or mapped rows becomes one of its own; anything else stays one statement. What their lambda
@@ -37,6 +40,12 @@ bool scans_scalars(const Screma& screma, const ValueTable& values);
 // Whether a reduction in a map with these indices reads windows that overlap, as xs[i + k] for indices i of the map and
 // k of the reduction.
 bool reads_windows(const Screma& reduction, const std::vector<Value>& indices);
+
+// How many chunks `elements` of the operation have on a CPU, of at most `most`: one, unless each has enough of them.
+Poly few_chunks(const Screma& screma, const Poly& elements, const Poly& most, const Chunks& chunks, Builder& host);
+
+// What the map function of `screma` gives at position `flat`, row-major over its widths.
+std::vector<Operand> element_at(const Screma& screma, Value flat, const Substitution& here, Builder& out);
 
 // The statements of a reduction in chunks, the last of which bind the pattern of `stm`: a scalar a segment.
 std::vector<Stm> make_chunked_reduction(const Stm& stm, const Segments& segments, const Chunks& chunks,

@@ -21,6 +21,7 @@ class KernelRemarks {
   // From now on remarks go to `held`, which may be null, instead: what is said of a nest that may not be taken apart
   // after all. Gives what held them before.
   std::vector<Remark>* hold(std::vector<Remark>* held) { return std::exchange(held_, held); }
+  bool holds() const { return held_ != nullptr; }
 
   void say(const Remark& remark) const;
   void add(RemarkKind kind, std::string code, const Stm& at, std::string message,

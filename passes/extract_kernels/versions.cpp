@@ -18,6 +18,7 @@
 #include "passes/extract_kernels/attention.h"
 #include "passes/extract_kernels/extractor.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/pair_arrays.h"
 #include "passes/extract_kernels/pair_folds.h"
 #include "passes/extract_kernels/rows.h"
 
@@ -28,6 +29,8 @@ namespace {
 // Products of a contraction from which on a kernel of its own pays: what it leaves in memory costs more in smaller
 // ones.
 constexpr std::int64_t kLeastWorkOfContraction = 16 * 16 * 16;
+// Elements of an array of pairs between a contraction and a fold of it, at most: beyond, caches are of no help.
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 24;
 
 BodyPtr body_of(std::vector<Stm> stms, const std::vector<Value>& results) {
   return make_body(std::move(stms), {results.begin(), results.end()});
@@ -149,12 +152,20 @@ bool Extractor::in_rows(const Stm& stm, const Stm& flat, std::vector<Stm>& stms)
 }
 
 bool Extractor::around_contractions(const Stm& stm, const Stm& flat, std::vector<Stm>& stms) {
-  if (!has_reduction_in_map(*std::get<Screma>(flat.op).map.body, false)) return false;
+  if (around_contractions(stm, flat, flat, {}, stms)) return true;
+  if (remarks_.holds()) return false;  // inside of another nest nothing asks for the sizes
+  const std::optional<PairArrays> pairs = make_pair_arrays(flat, function_.values);
+  return pairs && around_contractions(stm, pairs->map, flat, pairs->elements, stms);
+}
+
+bool Extractor::around_contractions(const Stm& stm, const Stm& split, const Stm& flat, const std::optional<Poly>& pairs,
+                                    std::vector<Stm>& stms) {
+  if (!has_reduction_in_map(*std::get<Screma>(split.op).map.body, false)) return false;
   const int chunked = chunked_, histograms = histograms_;
   const HostViews views = views_;
   std::vector<Remark> said;
   std::vector<Remark>* const outer = remarks_.hold(&said);
-  const Stm inner = outer == nullptr ? with_own_results(flat) : flat;
+  const Stm inner = outer == nullptr ? with_own_results(split) : split;
   std::optional<std::vector<Stm>> apart = taken_apart(stm, inner);
   remarks_.hold(outer);
   std::vector<Poly> work;
@@ -179,7 +190,12 @@ bool Extractor::around_contractions(const Stm& stm, const Stm& flat, std::vector
   const Value from = host.let("from", GetSize{prefix + ".from", SizeClass::threshold, kLeastWorkOfContraction});
   Poly most = work.front();
   for (const Poly& each : work) most = poly_max(most, each);
-  const Value pays = host.compare(CompareOp::le, from, host.size(most, "work"), "pays");
+  Value pays = host.compare(CompareOp::le, from, host.size(most, "work"), "pays");
+  if (pairs) {
+    const Value limit = host.let("pairs", GetSize{prefix + ".pairs", SizeClass::threshold, kMostPairs});
+    const Value fits = host.compare(CompareOp::le, host.size(*pairs, "pairs"), limit, "fits");
+    pays = host.binary(BinaryOp::conj, pays, fits, "pays");
+  }
   Substitution none;
   const BodyPtr whole =
       copy_fresh(body_of({make_kernel(flat)}, flat.pattern), none, function_.values, function_.values);

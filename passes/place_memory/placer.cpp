@@ -235,7 +235,10 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
       break;
     }
   }
-  if (level == Level::host && op.level == SegLevel::thread) build_in_place(op, stm, stms);
+  if (level == Level::host && op.level == SegLevel::thread) {
+    build_in_place(op, stm, stms);
+    build_parts_in_place(op.body->results, stms);
+  }
   placed.body = make_body(std::move(stms), op.body->results);
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
@@ -292,6 +295,45 @@ void Placer::build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& s
     if (!alike) continue;
     const MemoryBinding to = *binding(stm.pattern[k]);
     for (const Value v : there) bind(v, to.block, index_layout(to.layout, here));
+    stms.erase(alloc);
+  }
+}
+
+// The beginning, or another part, of an array with nothing in it yet is made there, so that the update copies nothing:
+//
+//   let {room : [m]f32} = scratch([m]f32)
+//   let {part : [k]f32} = scan(...)
+//   let {whole : [m]f32} = room with [0 :+ k] = part
+void Placer::build_parts_in_place(const std::vector<Operand>& results, std::vector<Stm>& stms) {
+  for (std::size_t s = 0; s < stms.size(); ++s) {
+    const Update* update = get_if<Update>(stms[s]);
+    if (update == nullptr || update->checked || !update->value.is_value()) continue;
+    const Value part = update->value.value(), room = update->array;
+    if (!result_.type(part).is_array() || product(result_.type(part).shape).constant() || !is_dense(part)) continue;
+    const auto used_here_alone = [&](Value v) {
+      return std::ranges::find(results, Operand(v)) == results.end() &&
+             std::ranges::count_if(
+                 stms, [&](const Stm& other) { return free_values(other.op, result_.values).contains(v); }) == 1;
+    };
+    // It is there before the part is.
+    bool empty = false;
+    for (std::size_t k = 0; k < s && std::ranges::find(stms[k].pattern, part) == stms[k].pattern.end(); ++k)
+      empty = empty || (get_if<Scratch>(stms[k]) != nullptr && stms[k].pattern.front() == room);
+    if (!empty || !used_here_alone(room) || !used_here_alone(part)) continue;
+    const Value block = binding(part)->block;
+    const auto alloc = std::ranges::find_if(
+        stms, [&](const Stm& other) { return get_if<Alloc>(other) != nullptr && other.pattern.front() == block; });
+    std::size_t there = 0;
+    for (std::uint32_t id = 0; id < result_.values.size(); ++id)
+      if (const MemoryBinding* other = binding(Value{id})) there += other->block == block ? 1 : 0;
+    if (alloc == stms.end() || there != 1) continue;
+    const MemoryBinding to = *binding(room);
+    // Memory of the thread is there only behind what makes it.
+    const bool own = std::ranges::any_of(
+        stms, [&](const Stm& other) { return get_if<Alloc>(other) != nullptr && other.pattern.front() == to.block; });
+    if (own) continue;
+    bind(part, to.block, index_layout(to.layout, update->dims));
+    s -= alloc < stms.begin() + static_cast<std::ptrdiff_t>(s) ? 1 : 0;
     stms.erase(alloc);
   }
 }

@@ -24,6 +24,7 @@ class Placer {
   void kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out);
   static Lmad kernel_layout(const Type& type, std::size_t space, const Stm& stm);
   void build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& stms);
+  void build_parts_in_place(const std::vector<Operand>& results, std::vector<Stm>& stms);
   void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
   void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);

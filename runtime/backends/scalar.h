@@ -14,11 +14,18 @@
 
 #include "context.h"
 
+// A call that may set errno is in the way of vectors, and gcc asks the command line for that, not `#pragma GCC optimize`.
+#ifdef __GNUC__
+#define APL_NO_ERRNO __attribute__((__const__))
+APL_NO_ERRNO double sqrt(double);
+APL_NO_ERRNO float sqrtf(float);
+#endif
+
 // Loops over elements are made vectors of with these functions in them, too: glibc has them for vectors of every width
 // (libmvec, at most 4 units in the last place), which -lm finds. The compiler knows them by their declarations.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
     !defined(APL_NO_VECTOR_MATH)
-#define APL_VECTOR_MATH __attribute__((__simd__("notinbranch")))
+#define APL_VECTOR_MATH APL_NO_ERRNO __attribute__((__simd__("notinbranch")))
 #define APL_VECTOR_FUNCTION(NAME)      \
   APL_VECTOR_MATH double NAME(double); \
   APL_VECTOR_MATH float NAME##f(float);
@@ -62,6 +69,9 @@ APL_VECTOR_MATH float atan2f(float, float);
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #pragma GCC diagnostic ignored "-Wunused-function"
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"  // a scan is a loop there
+#endif
 
 // Inlined also where a function has options of its own for vectors.
 #ifndef APL_INLINE
@@ -264,13 +274,18 @@ static APL_PURE int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64
 static APL_PURE int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-a, b); }
 APL_INLINE int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
 APL_INLINE int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
+// That run a kernel.
+static inline int64_t apl_threads(void) {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
 // So many neighbouring columns are folded at once, whole lines and `most` at most, that all threads have some.
 static inline int64_t apl_columns_at_once(int64_t columns, int64_t most) {
-  enum { kLine = 16, kParts = 2 };
-  int64_t parts = kParts;
-#ifdef _OPENMP
-  parts *= omp_get_max_threads();
-#endif
+  enum { kLine = 16 };
+  const int64_t parts = apl_threads() > 1 ? 2 * apl_threads() : 1;
   const int64_t each = (columns + parts - 1) / parts;
   return apl_index_max(kLine, apl_index_min(most, (each + kLine - 1) / kLine * kLine));
 }

@@ -1,4 +1,6 @@
 // Tile numbers that make small inputs interesting.
+#include <functional>
+
 #include "ir/walk.h"
 #include "passes/pipeline.h"
 #include "tests/testing.h"
@@ -33,6 +35,11 @@ std::map<std::string, std::int64_t> small_tiles(const Module& module) {
     const bool threads = size.size_class == SizeClass::tile_size;
     const bool depth = threads && size.name.find(".T_q") != std::string::npos;
     numbers[size.name] = depth ? 3 : threads ? 2 : 1 + static_cast<std::int64_t>(numbers.size() % 4 == 1);
+  });
+  // On a CPU three threads share what they can.
+  for_each_parameter(module, Machine::cpu, [&](const GetSize& size) {
+    if (size.size_class == SizeClass::thread_count) numbers[size.name] = 3;
+    if (size.name.find(".chunk_from") != std::string::npos) numbers[size.name] = 1;
   });
   return numbers;
 }

@@ -66,7 +66,7 @@ TEST_CASE("errors name the place and what was expected") {
       {with_statement("let {y : i32} = A[0"), {4, 3, 4, 4}, "expected `]` or `,`, found `in`"},
       {with_statement("let {y : i32} = get_size(\"a\", big, 1)"),
        {3, 33, 3, 35},
-       "expected tile_size, reg_tile_size, thread_block_size, grid_size or threshold, found `big`"},
+       "expected tile_size, reg_tile_size, thread_block_size, grid_size, threshold or thread_count, found `big`"},
       {with_statement("return {}"),
        {3, 3, 3, 8},
        "expected `in` and the results: only a segmap ends with `return`, found `return`"},
