@@ -73,7 +73,7 @@ bool is_launch_argument(std::string_view name) {
 bool is_known(std::string_view name) {
   const auto& words = known_words();
   return is_launch_argument(name) || words.contains(name) ||
-         (name.ends_with('f') && words.contains(name.substr(0, name.size() - 1)));
+         (name.size() > 1 && name.ends_with('f') && words.contains(name.substr(0, name.size() - 1)));
 }
 
 // The beginning that whole families of others' names have, if this is one of them.

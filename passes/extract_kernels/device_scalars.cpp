@@ -61,11 +61,20 @@ bool may_take(const SegOp& kernel, Value scalar, const ValueTable& values) {
 
 class Keeper {
  public:
-  Keeper(const BodyPtr& body, ValueTable& values) : body_(*body), values_(values) {}
+  Keeper(const BodyPtr& body, ValueTable& values) : body_(*body), values_(values) {
+    for (const Stm& stm : body_.stms) {
+      for (const Value v : free_values(stm.op, values_)) users_[v].push_back(&stm);
+      for (const Value v : stm.pattern) for_each_use(values_.type(v), [&](Value size) { held_by_host_.insert(size); });
+      held_by_host_.insert(stm.certificates.begin(), stm.certificates.end());
+    }
+    for (const Operand& x : body_.results)
+      if (x.is_value()) held_by_host_.insert(x.value());
+  }
 
   DeviceScalars run() {
     find();
     if (kept_.empty()) return {};
+    for (const Stm* stm : kept_) makers_.emplace(stm->pattern.front(), stm);
     DeviceScalars result;
     std::vector<Stm> stms;
     for (const Stm& stm : body_.stms) {
@@ -107,45 +116,43 @@ class Keeper {
   // Whether nobody but kernels reads it, and others that stay.
   bool stays(const Stm& stm) const {
     const Value scalar = stm.pattern.front();
-    const auto is_it = [&](const Operand& x) { return x == Operand(scalar); };
-    if (std::ranges::any_of(body_.results, is_it)) return false;
-    bool used = false;
-    for (const Stm& other : body_.stms) {
-      bool here = false, shape = false;
-      for (const Value v : other.pattern)
-        for_each_use(values_.type(v), [&](Value size) { shape = shape || size == scalar; });
-      if (shape || std::ranges::find(other.certificates, scalar) != other.certificates.end()) return false;
-      if (!free_values(other.op, values_).contains(scalar)) continue;
-      used = true;
-      if (kept_.contains(&other)) continue;
-      for_each_use(other.op, [&](Value v) { here = here || v == scalar; });
-      const SegOp* kernel = get_if<SegOp>(other);
+    const auto users = users_.find(scalar);
+    if (held_by_host_.contains(scalar) || users == users_.end()) return false;
+    for (const Stm* other : users->second) {
+      if (kept_.contains(other)) continue;
+      bool here = false;
+      for_each_use(other->op, [&](Value v) { here = here || v == scalar; });
+      const SegOp* kernel = get_if<SegOp>(*other);
       if (here || kernel == nullptr || !may_take(*kernel, scalar, values_)) return false;
     }
-    return used && (!get_if<Index>(stm) || !may_change(std::get<Index>(stm.op).array));
+    return !get_if<Index>(stm) || !may_change(std::get<Index>(stm.op).array);
   }
 
   // Whether a statement may overwrite the array, or what it is a part of: one that is handed on other than to kernels.
   bool may_change(Value array) const {
-    for (const Stm& stm : body_.stms) {
-      if (get_if<SegOp>(stm) || get_if<Index>(stm)) continue;
-      if (free_values(stm.op, values_).contains(array)) return true;
-    }
-    return std::ranges::any_of(body_.results, [&](const Operand& x) { return x == Operand(array); });
+    const auto users = users_.find(array);
+    return held_by_host_.contains(array) ||
+           (users != users_.end() && std::ranges::any_of(users->second, [](const Stm* stm) {
+              return get_if<SegOp>(*stm) == nullptr && get_if<Index>(*stm) == nullptr;
+            }));
   }
 
   // The kernel, with what it needs before all else.
   Stm with_scalars(const Stm& stm) {
     if (!get_if<SegOp>(stm)) return stm;
-    std::vector<const Stm*> needed;
-    std::set<Value> wanted = free_values(stm.op, values_);
-    for (auto at = body_.stms.rbegin(); at != body_.stms.rend(); ++at) {
-      if (!kept_.contains(&*at) || !wanted.contains(at->pattern.front())) continue;
-      needed.push_back(&*at);
-      wanted.merge(free_values(at->op, values_));
+    std::set<const Stm*> needed;  // in the body's order
+    std::vector<Value> wanted;
+    const auto want = [&](const Stm& reader) {
+      const std::set<Value> read = free_values(reader.op, values_);
+      wanted.insert(wanted.end(), read.begin(), read.end());
+    };
+    want(stm);
+    while (!wanted.empty()) {
+      const auto made = makers_.find(wanted.back());
+      wanted.pop_back();
+      if (made != makers_.end() && needed.insert(made->second).second) want(*made->second);
     }
     if (needed.empty()) return stm;
-    std::reverse(needed.begin(), needed.end());
     std::vector<Stm> before;
     for (const Stm* one : needed) before.push_back(*one);
     const BodyPtr& old = std::get<SegOp>(stm.op).body;
@@ -171,7 +178,10 @@ class Keeper {
 
   const Body& body_;
   ValueTable& values_;
-  std::set<const Stm*> kept_;  // that no longer stand in the host's code
+  std::map<Value, std::vector<const Stm*>> users_;  // the statements that read it, also inside
+  std::set<Value> held_by_host_;                    // sizes of arrays, certificates and results
+  std::set<const Stm*> kept_;                       // that no longer stand in the host's code
+  std::map<Value, const Stm*> makers_;              // those by what they make
 };
 
 }  // namespace

@@ -114,6 +114,10 @@ std::optional<Filter> find_filter(const Body& body, std::size_t first, const Val
   const Screma* screma = get_if<Screma>(scan);
   if (screma == nullptr || screma->widths.size() != 1 || screma->reduces.size() != 1 || !screma->reduces.front().scan)
     return std::nullopt;
+  if (std::none_of(body.stms.begin() + static_cast<std::ptrdiff_t>(first) + 1, body.stms.end(), [&](const Stm& stm) {
+        return get_if<Scatter>(stm) != nullptr && mentions(stm, scan.pattern, values);
+      }))
+    return std::nullopt;
   Filter filter{.members = {first}, .scan = first, .scatter = 0, .count = {}, .refusal = {}};
   std::set<Value> behind, derived;  // what is made behind the scan, and of what it gives
   bool is_read_otherwise = std::ranges::any_of(body.results, [&](const Operand& x) {

@@ -19,9 +19,9 @@ APL_DEVICE constexpr int apl_swizzle(int q) {
 APL_DEVICE bool apl_is_row(int64_t from) { return static_cast<int>(from >> 32) > -(1 << 29); }
 
 // Zeros in a tile of shared memory; each thread of the block has its share.
-template <class Tile>
-APL_DEVICE void apl_zero_tile(const Tile& tile, int count, int thread, int threads) {
-  for (int e = thread; e < count; e += threads) tile(e) = 0;
+template <class T>
+APL_DEVICE void apl_zero_tile(const apl_shared<T>& tile, int count, int thread, int threads) {
+  for (int e = thread; e < count; e += threads) tile(e) = static_cast<T>(0.0f);
 }
 
 // The unsigned integer of so many bytes.
