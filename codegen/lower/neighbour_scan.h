@@ -35,10 +35,13 @@ class NeighbourScan {
   ExprPtr from_first(const ExprPtr& at) const;
 
   // `kept`: rows that the scan maps, of which all elements of a thread stay in registers; arrays for them are declared.
-  void read_elements(const PlaceOf& place_of, Block& out, const std::set<Value>& kept = {});
-  // A round's neighbours of an input, from place `at` of the tile on, into `array`.
+  // `together`: all rounds are read before the first is looked at, so that their reads are under way together, which
+  // takes registers.
+  void read_elements(const PlaceOf& place_of, bool together, Block& out, const std::set<Value>& kept = {});
+  // A round's neighbours of an input, from place `at` of the tile on, into `array` from `offset` on (null: from its
+  // first).
   void read_input(const Screma& op, const Stm& stm, std::size_t input, const std::string& at, const std::string& array,
-                  Block& out);
+                  const ExprPtr& offset, Block& out);
   void scan_neighbours(const std::string& round, Block& out);
   void write_elements(const std::string& round, const PlaceOf& place_of, Block& out);
 
