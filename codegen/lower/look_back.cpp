@@ -58,8 +58,8 @@ class LookBack : NeighbourScan {
   const std::int64_t words_;      // cells of a tile
   const Stm* scatter_ = nullptr;  // behind the scan
   std::string thread_, lane_, warp_, tile_, cells_, counters_, number_, came_;
-  std::vector<std::string> all_, before_;         // of each value
-  std::map<std::size_t, std::string> scattered_;  // inputs of the scatter that are read for it, of all rounds
+  std::vector<std::string> all_, before_, starts_;  // of each value
+  std::map<std::size_t, std::string> scattered_;    // inputs of the scatter that are read for it, of all rounds
 };
 
 LookBack::LookBack(Team& team, const Screma& op, const Stm& stm)
@@ -80,6 +80,8 @@ void LookBack::run(KernelBlock& out) {
   const SegOp& kernel = std::get<SegOp>(team_.stm_.op);
   std::set<Value> kept;
   scatter_ = team_scatter(kernel);
+  // Rows that only the scatter reads are not held, but made when it writes.
+  counts_ = scatter_ != nullptr && counts_flags(op_, table_) && !is_returned(stm_.pattern.front());
   if (scatter_ != nullptr)
     kept.insert(std::get<Scatter>(scatter_->op).inputs.begin(), std::get<Scatter>(scatter_->op).inputs.end());
   read_elements(place_of(), true, out, kept);
@@ -156,7 +158,7 @@ void LookBack::scan_tile(KernelBlock& out) {
   const ExprPtr slot = infix("+", infix("*", variable(round), number_of(warps)), variable(warp_));
   for (std::size_t k = 0; k < types_.size(); ++k) {
     shared.push_back(unit.fresh(table_.name(stm_.pattern[k]) + "_warps_s"));
-    out.push_back(team_.shared_array(shared[k], type_of(k), rounds_ * warps));
+    out.push_back(team_.shared_array(shared[k], held_type(k), rounds_ * warps));
     leads.push_back(assign(element(shared[k], slot), total(k)));
   }
   out.push_back(
@@ -165,8 +167,7 @@ void LookBack::scan_tile(KernelBlock& out) {
   // A lane for each round of each warp.
   const ExprPtr is_slot = infix("<", lane, number_of(rounds_ * warps));
   KernelBlock known, slots;
-  declare_each(
-      all_, [&](std::size_t k) { return neutral(k); }, out);
+  for (std::size_t k = 0; k < types_.size(); ++k) out.push_back(declare(held_type(k), all_[k], neutral(k), false));
   for (std::size_t k = 0; k < types_.size(); ++k) known.push_back(assign(variable(all_[k]), element(shared[k], lane)));
   out.push_back(kernel::branch(is_slot, std::move(known)));
   const Each all = [&](std::size_t k) { return variable(all_[k]); };
@@ -282,7 +283,7 @@ void LookBack::write_results(KernelBlock& out) {
   if (scatter_ != nullptr) read_scattered(out);
   const std::string round = unit.fresh("round"), next = unit.fresh("next"), slot = unit.fresh("slot");
   const ExprPtr lane = variable(lane_), one = number_of(1), zero = number_of(0), each = number_of(kNeighboursAtOnce);
-  const std::vector<std::string> starts = fresh_of_each("_start");
+  const std::vector<std::string> starts = starts_ = fresh_of_each("_start");
   const Each start = [&](std::size_t k) { return variable(starts[k]); };
   KernelBlock body;
   body.push_back(
@@ -309,8 +310,10 @@ void LookBack::write_results(KernelBlock& out) {
   const Each here = [&](std::size_t k) {
     return element(elements_[k], infix("+", infix("*", variable(round), each), variable(next)));
   };
-  combine(start, here, here, one_element);
-  body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
+  if (!counts_) {
+    combine(start, here, here, one_element);
+    body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
+  }
   write_elements(round, place_of(), body);
   if (scatter_ != nullptr) scatter_round(round, body);
   out.push_back(unrolled(round, 0, rounds_, std::move(body)));
@@ -352,6 +355,7 @@ void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
     ExprPtr value;
     for (std::size_t row = 0; row < types_.size(); ++row)
       if (stm_.pattern[row] == op.inputs[k]) value = element(elements_[row], here);
+    if (value && counts_) value = infix("+", variable(starts_.front()), value);
     if (const auto row = kept_.find(op.inputs[k]); row != kept_.end()) value = element(row->second, here);
     if (const auto read = scattered_.find(k); read != scattered_.end()) value = element(read->second, here);
     one.push_back(declare({type, false}, unit.name(param), value));

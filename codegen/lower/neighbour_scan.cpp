@@ -115,7 +115,7 @@ void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, Kernel
   const ExprPtr each = number_of(kNeighboursAtOnce), count = variable(count_);
   const auto place = [&] { return infix("+", infix("*", variable(round), each), variable(next)); };
   for (std::size_t k = 0; k < types_.size(); ++k)
-    out.push_back(declare_array(type_of(k), elements_[k], rounds_ * kNeighboursAtOnce));
+    out.push_back(declare_array(held_type(k), elements_[k], rounds_ * kNeighboursAtOnce));
   const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), count);
   const ExprPtr here = infix("+", from_first(variable(at)), variable(next));
   const Stmt place_here = declare(place_type_, at, infix("*", place_of(variable(round)), each));
@@ -177,7 +177,7 @@ void NeighbourScan::scan_neighbours(const std::string& round, KernelBlock& out) 
   combine(at(infix("-", variable(next), number_of(1))), at(variable(next)), at(variable(next)), neighbours);
   out.push_back(unrolled(round, 0, rounds_, {unrolled(next, 1, kNeighboursAtOnce, std::move(neighbours))}));
   for (std::size_t k = 0; k < types_.size(); ++k) {
-    out.push_back(declare_array(type_of(k), totals_[k], rounds_));
+    out.push_back(declare_array(held_type(k), totals_[k], rounds_));
     start.push_back(assign(element(totals_[k], variable(round)), at(number_of(kNeighboursAtOnce - 1))(k)));
   }
   out.push_back(unrolled(round, 0, rounds_, std::move(start)));

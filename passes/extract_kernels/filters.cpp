@@ -39,6 +39,7 @@
 #include <utility>
 
 #include "ir/builder.h"
+#include "ir/team.h"
 #include "ir/walk.h"
 #include "passes/extract_kernels/scans.h"
 #include "passes/extract_kernels/split_operators.h"
@@ -46,23 +47,6 @@
 namespace apl {
 
 namespace {
-
-// Whether the scan's first operator adds 1 or 0 for each element, and there is no other.
-bool counts(const Screma& scan, const ValueTable& values) {
-  if (scan.reduces.size() != 1 || !scan.reduces.front().scan || scan.widths.size() != 1) return false;
-  const ReduceOp& reduce = scan.reduces.front();
-  if (reduce.neutral.size() != 1) return false;
-  if (reduce.neutral.front() != i64_constant(0)) return false;
-  const Body& add = *reduce.op.body;
-  const SizeExpr* sum = add.stms.size() == 1 ? get_if<SizeExpr>(add.stms.front()) : nullptr;
-  const bool adds = as_binary_op(reduce.op) == BinaryOp::add ||
-                    (sum != nullptr && sum->value == Poly(reduce.op.params[0]) + Poly(reduce.op.params[1]) &&
-                     add.results.front() == Operand(add.stms.front().pattern.front()));
-  const Operand& element = scan.map.body->results.front();
-  const Stm* made = element.is_value() ? defining_stm(*scan.map.body, element.value()) : nullptr;
-  const Convert* flag = made != nullptr ? get_if<Convert>(*made) : nullptr;
-  return adds && flag != nullptr && values.type(flag->x).element == ScalarType::boolean;
-}
 
 // Whether the condition is that there are elements.
 bool has_some(const Operand& condition, const Poly& n, const Body& body, const BodyUses& uses) {
@@ -130,7 +114,7 @@ std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::s
     }
     filter.members.insert(k);
   }
-  if (filter.scatter == 0 || (filter.count && !counts(*screma, values))) return std::nullopt;
+  if (filter.scatter == 0 || (filter.count && !counts_flags(*screma, values))) return std::nullopt;
   const Scatter& scatter = std::get<Scatter>(body.stms[filter.scatter].op);
   const std::set<Value> derived = made_of(scan.pattern, filter.scatter, body, uses);
   std::set<Value> needed = free_values(scatter.map, values);
