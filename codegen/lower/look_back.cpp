@@ -320,13 +320,14 @@ void LookBack::write_results(KernelBlock& out) {
 }
 
 // What the scatter reads beside the scan's rows, of all rounds before the first is written, so that the reads are under
-// way together.
+// way together, if there are registers for that.
 void LookBack::read_scattered(KernelBlock& out) {
   Unit& unit = team_.unit_;
   const Scatter& op = std::get<Scatter>(scatter_->op);
   const Screma reads{.widths = op.widths, .indices = op.indices, .inputs = op.inputs, .map = op.map};
   const std::string round = unit.fresh("round"), at = unit.fresh("at");
   const ExprPtr each = number_of(kNeighboursAtOnce);
+  if (!fit_together(reads)) return;
   KernelBlock tile{declare(place_type_, at, infix("*", place_of()(variable(round)), each))};
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
     const ScalarType type = table_.type(op.map.params[k]).element;
@@ -343,6 +344,7 @@ void LookBack::read_scattered(KernelBlock& out) {
 void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
   Unit& unit = team_.unit_;
   const Scatter& op = std::get<Scatter>(scatter_->op);
+  const Screma reads{.widths = op.widths, .indices = op.indices, .inputs = op.inputs, .map = op.map};
   const std::string at = unit.fresh("at"), next = unit.fresh("next"), index = unit.name(op.indices.front());
   const ExprPtr each = number_of(kNeighboursAtOnce);
   const ExprPtr here = infix("+", infix("*", variable(round), each), variable(next));
@@ -358,6 +360,12 @@ void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
     if (value && counts_) value = infix("+", variable(starts_.front()), value);
     if (const auto row = kept_.find(op.inputs[k]); row != kept_.end()) value = element(row->second, here);
     if (const auto read = scattered_.find(k); read != scattered_.end()) value = element(read->second, here);
+    if (!value) {
+      const std::string array = unit.fresh(table_.name(param) + "_r");
+      out.push_back(declare_array({type, false}, array, kNeighboursAtOnce));
+      read_input(reads, *scatter_, k, at, array, nullptr, out);
+      value = element(array, variable(next));
+    }
     one.push_back(declare({type, false}, unit.name(param), value));
   }
   team_.body(*op.map.body, one);

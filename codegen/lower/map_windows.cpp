@@ -15,8 +15,8 @@
 // that is large, all four are folded in one nest of loops, so that they share what does not move with the row, indices
 // and loops:
 //
-//     for (a < k) for (b < k) for (next < 4) r_folded[next] = op(r_folded[next], the element at i_first + next, j, a,
-//     b);
+//     for (a < k) for (b < k)
+//       for (next < 4) r_folded[next] = op(r_folded[next], the element a, b of the window at i_first + next, j);
 //
 // Fires where the reads of a fold move on along the second last dim as they do along the window, and all else is scalar
 // code that cannot fail.

@@ -106,6 +106,18 @@ void NeighbourScan::read_input(const Screma& op, const Stm& stm, std::size_t inp
                     : std::move(one_by_one));
 }
 
+bool NeighbourScan::fit_together(const Screma& reads) const {
+  constexpr std::int64_t kWord = 4, kMostRegisters = 32;
+  std::int64_t words = 0;
+  for (std::size_t k = 0; k < reads.inputs.size(); ++k) {
+    const Type& type = table_.type(reads.map.params[k]);
+    const bool is_row = std::ranges::find(stm_.pattern, reads.inputs[k]) != stm_.pattern.end();
+    if (type.is_scalar() && type.element != ScalarType::unit && !is_row)
+      words += (byte_size(type.element) + kWord - 1) / kWord;
+  }
+  return words * rounds_ * kNeighboursAtOnce <= kMostRegisters;
+}
+
 // f of the block's elements, and the rows that it makes.
 void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, KernelBlock& out,
                                   const std::set<Value>& kept) {
@@ -120,6 +132,7 @@ void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, Kernel
   const ExprPtr here = infix("+", from_first(variable(at)), variable(next));
   const Stmt place_here = declare(place_type_, at, infix("*", place_of(variable(round)), each));
   KernelBlock tile{place_here}, before{place_here};
+  together = together && fit_together(op_);
   KernelBlock& reads = together ? before : tile;
   const std::int64_t held = together ? rounds_ * kNeighboursAtOnce : kNeighboursAtOnce;
   std::map<Value, std::string> arrays;

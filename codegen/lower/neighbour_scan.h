@@ -37,9 +37,11 @@ class NeighbourScan {
   ExprPtr from_first(const ExprPtr& at) const;
 
   // `kept`: rows that the scan maps, of which all elements of a thread stay in registers; arrays for them are declared.
-  // `together`: all rounds are read before the first is looked at, so that their reads are under way together, which
-  // takes registers.
+  // `together`: all rounds are read before the first is looked at, so that their reads are under way together, if there
+  // are registers for that.
   void read_elements(const PlaceOf& place_of, bool together, Block& out, const std::set<Value>& kept = {});
+  // Whether a thread has registers for all that is read, rows of the scan left out.
+  bool fit_together(const Screma& reads) const;
   // A round's neighbours of an input, from place `at` of the tile on, into `array` from `offset` on (null: from its
   // first).
   void read_input(const Screma& op, const Stm& stm, std::size_t input, const std::string& at, const std::string& array,
