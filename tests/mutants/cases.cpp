@@ -302,6 +302,23 @@ std::vector<Case> cases() {
                  {{{"m", 5}, {"n", 64}}, {{"m", 3}, {"n", 700}}, {{"m", 7}, {"n", 33}}, {{"m", 1}, {"n", 1}}},
                  false,
                  "mapped_xs"});
+  // Threads that take four windows below each other, and what is left below those.
+  all.push_back({"windowed",
+                 "entry windowed [m][n] (A: [m][n]i32) (B: [3][2]i32) : [][]i32 =\n"
+                 "  tabulate_2d (i64.max 0 (m - 2)) (i64.max 0 (n - 1)) (\\i j ->\n"
+                 "    i32.sum (flatten (tabulate_2d 3 2 (\\a b -> #[unsafe] A[i + a, j + b] * B[a, b]))))\n",
+                 {},
+                 {{{"m", 12}, {"n", 7}}, {{"m", 10}, {"n", 300}}, {{"m", 4}, {"n", 41}}, {{"m", 3}, {"n", 2}}},
+                 false,
+                 "windowed_xs"});
+  all.push_back(
+      {"stacked",
+       "entry stacked [m][n][k] (A: [m][n]i32) (B: [k]i32) : [][]i32 =\n"
+       "  tabulate_2d (i64.max 0 (m - k)) n (\\i j -> i32.sum (tabulate k (\\a -> #[unsafe] A[i + a, j] * B[a])))\n",
+       {},
+       {{{"m", 13}, {"n", 7}, {"k", 3}}, {{"m", 9}, {"n", 130}, {"k", 3}}, {{"m", 4}, {"n", 41}, {"k", 2}}},
+       false,
+       "stacked_r_x"});
   return all;
 }
 
