@@ -59,18 +59,31 @@ int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   return static_cast<int>(read.size());
 }
 
-// Beside the contraction its alternative `transposed` has nothing but the kernels that transpose operands.
+// The kernels in front of a contraction's transpose its operands: in the alternative `transposed`, and in `split`.
+std::vector<const Stm*> copies_before(const std::vector<Stm>& stms) {
+  std::vector<const Stm*> copies;
+  for (const Stm& stm : stms) {
+    const SegOp* kernel = get_if<SegOp>(stm);
+    if (kernel == nullptr) continue;
+    if (kernel->schedule) return copies;
+    copies.push_back(&stm);
+  }
+  return {};
+}
+
 void note_copies(const Stm& contraction, const Function& function, PlanData& data) {
   for_each_stm(*function.body, [&](const Stm& stm) {
     const Choose* choose = get_if<Choose>(stm);
     if (choose == nullptr) return;
+    const auto is_it = [&](const Stm& other) { return other.pattern == contraction.pattern; };
     for (const Choose::Alternative& alternative : choose->alternatives) {
-      const std::vector<Stm>& stms = alternative.body->stms;
-      const auto is_it = [&](const Stm& other) { return other.pattern == contraction.pattern; };
-      if (alternative.name != "transposed" || std::ranges::none_of(stms, is_it)) continue;
-      for (const Stm& copy : stms) {
-        if (is_it(copy) || get_if<SegOp>(copy) == nullptr) continue;
-        const Type& type = function.values.type(copy.pattern.front());
+      if (std::ranges::none_of(alternative.body->stms, is_it)) continue;
+      if (alternative.name == "tiled")
+        data.parts_transposed = std::ranges::any_of(choose->alternatives, [](const Choose::Alternative& other) {
+          return other.name == "split" && !copies_before(other.body->stms).empty();
+        });
+      for (const Stm* copy : copies_before(alternative.body->stms)) {
+        const Type& type = function.values.type(copy->pattern.front());
         data.copied_bytes += product(type.shape) * byte_size(type.element);
         ++data.copies;
       }
@@ -136,6 +149,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.matrix = data.matrix_products;
   c.copies = data.copies;
   c.copied_bytes = number(data.copied_bytes);
+  c.parts_transposed = data.parts_transposed ? 1 : 0;
   static constexpr std::int32_t kKinds[] = {APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE,
                                             APL_DIM_M,     APL_DIM_N,         APL_DIM_CONTRACTED};
   for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
