@@ -90,7 +90,10 @@ void choose_variant(const Function& function, const apl_device& device, int most
     chosen.shown.data = *planned.transposed;
     chosen.candidates = std::move(others);
   } else if (choice.variant == APL_VARIANT_SPLIT &&
-             apl_contraction_parts(&*planned.contraction, choice.splits, &split) != 0) {
+             apl_contraction_parts(planned.contraction->parts_transposed != 0 && planned.of_transposed
+                                       ? &*planned.of_transposed
+                                       : &*planned.contraction,
+                                   choice.splits, &split) != 0) {
     chosen.seconds = choice.seconds[APL_VARIANT_SPLIT];
     chosen.shown.contraction = split;
     chosen.shown.data = *planned.parts;

@@ -236,7 +236,8 @@ static double price(enum apl_variant variant, const struct apl_contraction* c, c
     }
     case APL_VARIANT_SPLIT: {
       if (!lists->parts || points_of(c) <= 0) return -1;
-      struct split_search s = {.c = c, .device = device, .splits = 1};
+      const struct apl_contraction* cut = c->parts_transposed && lists->transposed ? lists->transposed : c;
+      struct split_search s = {.c = cut, .device = device, .splits = 1};
       split(&s, lists->parts);
       choice->splits = s.splits;
       return s.splits > 1 ? s.seconds : -1;
