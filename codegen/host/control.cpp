@@ -92,7 +92,7 @@ void Host::choose(const Choose& op, const Stm& stm) {
   declare_results(stm);
   const auto found = std::ranges::find(variants_, &op, [](const auto& one) { return one.first; });
   Variants* variants = found == variants_.end() || !offers_variants() ? nullptr : found->second.get();
-  if (variants != nullptr && variants->name.empty() && !variants->splits && is_known(*variants->tiled))
+  if (variants != nullptr && variants->name.empty() && !variants->splits && is_known(variants->tiled()))
     write_choice(*variants, unit_, values_, out_);
   const bool open = variants != nullptr && !variants->name.empty();
   // One that is asked for comes first.
