@@ -8,7 +8,7 @@
 // Of several dims it is the same of all its elements in one, and where a thread has a segment for itself another kernel
 // with nested loops, which divide nothing: which one is launched is decided by the sizes.
 //
-// So is a scan at the top, if blocks can tell each other what its operators give. Teams and blocks are numbers of the
+// So is a scan at the top, if blocks can publish what its operators give. Teams and blocks are numbers of the
 // host, computed from the sizes (team_of, blocks_of). For a CPU, and where a team cannot share it, threads fold a chunk
 // each, fewer threads fold what those gave, and one thread folds the rest:
 //

@@ -173,7 +173,7 @@ struct apl_backend {
   // parts. `contractions` has what is left to tile by variant, that of the tiled one at least; NULL: the same.
   int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* const* contractions,
                         const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits);
-  // Memory of the backend's own for what the blocks of a kernel tell each other: zeros, which kernels leave so. It is
+  // Memory of the backend's own for what the blocks of a kernel publish: zeros, which kernels leave so. It is
   // there until more is asked for, or the backend ends.
   int (*zeros)(struct apl_context* ctx, int64_t bytes, void** data);
   // A scalar's memory that kernels write and the host alone reads, by `download` as any other; released as such. May be
