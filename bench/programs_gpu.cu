@@ -213,7 +213,9 @@ int peer_kept(float *out, const float *in, int64_t n) {
       [&](void *memory, size_t &bytes) { return cub::DeviceSelect::If(memory, bytes, in, out, count, n, Above{}); });
 }
 
+// Counters of each block of its own: beyond this many bins they are too many for its 32-bit offsets.
 int peer_counts(int *out, int64_t k, const int *keys, int64_t n) {
+  if (k > 1 << 22) return cudaErrorNotSupported;
   return with_memory([&](void *memory, size_t &bytes) {
     return cub::DeviceHistogram::HistogramEven(memory, bytes, keys, out, (int)k + 1, 0, (int)k, n);
   });

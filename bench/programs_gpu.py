@@ -365,6 +365,9 @@ def main():
             except (RuntimeError, torch.OutOfMemoryError) as error:
                 print(f"{name:30} failed: {str(error)[:300]}")
                 wrong += 1
+                if not usable():
+                    print("the device refuses all work after that: the cases behind it are not measured")
+                    break
                 continue
             times = {k: row[k] for k in ("torch", "compile", "jax", "cuda") if k in row}
             row["best_over_ours"] = min(times.values()) / row["ours"] if times else None
@@ -383,6 +386,15 @@ def main():
                   "copy_bytes_per_second": limit, "small": options.small, "milliseconds": rows}
         pathlib.Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
     return 1 if wrong else 0
+
+
+def usable():
+    """False after an access out of bounds, which ends a process's work on the device for good."""
+    try:
+        torch.cuda.synchronize()
+        return True
+    except RuntimeError:
+        return False
 
 
 def measure(name, entry, arguments, by_torch, library, peers, by_jax):

@@ -20,16 +20,18 @@ bool is_small(const Poly& poly) {
   return true;
 }
 
-std::optional<Poly> index_arithmetic(BinaryOp op, const Poly& x, const Poly& y) {
-  const auto divisor = y.constant();
+// Quotients and what compares follow the laws of polynomials only where those are exact: sums and products of other
+// numbers may wrap.
+std::optional<Poly> index_arithmetic(BinaryOp op, const Poly& x, const Poly& y, bool exact) {
+  const bool divides = exact && y.constant() && *y.constant() > 0;
   switch (op) {
     case BinaryOp::add: return x + y;
     case BinaryOp::sub: return x - y;
     case BinaryOp::mul: return x * y;
-    case BinaryOp::min: return poly_min(x, y);
-    case BinaryOp::max: return poly_max(x, y);
-    case BinaryOp::div: return divisor && *divisor > 0 ? std::optional(floor_div(x, y)) : std::nullopt;
-    case BinaryOp::mod: return divisor && *divisor > 0 ? std::optional(remainder(x, y)) : std::nullopt;
+    case BinaryOp::min: return exact ? std::optional(poly_min(x, y)) : std::nullopt;
+    case BinaryOp::max: return exact ? std::optional(poly_max(x, y)) : std::nullopt;
+    case BinaryOp::div: return divides ? std::optional(floor_div(x, y)) : std::nullopt;
+    case BinaryOp::mod: return divides ? std::optional(remainder(x, y)) : std::nullopt;
     default: return std::nullopt;
   }
 }
@@ -45,7 +47,7 @@ ScalarType target_of(std::string_view name) {
 
 StaticValue Lowerer::binary(BinaryOp op, const StaticValue& x, const StaticValue& y) {
   if (x.index() && y.index()) {
-    auto result = index_arithmetic(op, *x.index(), *y.index());
+    auto result = index_arithmetic(op, *x.index(), *y.index(), is_exact(*x.index()) && is_exact(*y.index()));
     if (result && is_small(*result)) return StaticValue(*result);
   }
   const Operand a = operand(x);

@@ -68,6 +68,14 @@ bool Lowerer::is_known_product(const Poly& product) const {
   return false;
 }
 
+// One number, or made of sizes and indices, which are small enough that no sum or product of them wraps.
+bool Lowerer::is_exact(const Poly& index) const {
+  bool known = true;
+  index.for_each_symbol(
+      [&](Value v) { known = known && (known_.counts.contains(Poly(v)) || known_.indices.contains(v)); });
+  return known || index.symbol();
+}
+
 // Fails where the count is negative.
 void Lowerer::check_count(const Poly& count, const std::function<Message()>& message) {
   if (is_known_count(count)) return;

@@ -103,6 +103,7 @@ class Lowerer {
   void know_param(const Type& type, bool in_memory);
   bool is_known_count(const Poly& count) const;
   bool is_known_product(const Poly& product) const;
+  bool is_exact(const Poly& index) const;
   SizeFacts facts_of(const Poly& size) const;
   void check_count(const Poly& count, const std::function<Message()>& message);
   void check_size(const Poly& count, const std::string& what);

@@ -46,6 +46,8 @@ class Splitter {
   Distributed run() {
     Distributed result;
     result.parts = parts_.list().size();
+    for (const Stm& stm : stms_)
+      if (const std::optional<Value> whole = parts_.adopted(stm)) arrays_.emplace(stm.pattern.front(), *whole);
     if (result.parts == 1) result.form = form_of(stms_[parts_.list().front().members.front()]);
     for (const Part& part : parts_.list()) emit(part);
     bind_results();
@@ -274,20 +276,6 @@ class Splitter {
     push_host(stm, std::move(wide));
   }
 
-  // The array outside whose rows, one an index, the value is.
-  std::optional<Value> rows_of(Value v) const {
-    const std::optional<std::size_t> from = parts_.definer(v);
-    const Index* index = from ? get_if<Index>(stms_[*from]) : nullptr;
-    if (index == nullptr || parts_.is_local(index->array) || index->dims.size() != map_.indices.size())
-      return std::nullopt;
-    const Type& type = values_.type(index->array);
-    for (std::size_t k = 0; k < index->dims.size(); ++k) {
-      const bool here = !index->dims[k].is_slice() && index->dims[k].start == Poly(map_.indices[k]);
-      if (!here || type.shape[k] != map_.widths[k]) return std::nullopt;
-    }
-    return index->array;
-  }
-
   // The arrays that hold `wanted` for every index: those of other parts, or made here.
   std::vector<Value> arrays_for(const std::vector<Operand>& wanted, const Part& group, Location at) {
     std::vector<Value> result(wanted.size(), Value());
@@ -300,7 +288,7 @@ class Splitter {
         result[k] = arrays_.at(x.value());
         continue;
       }
-      if (const std::optional<Value> whole = x.is_value() ? rows_of(x.value()) : std::nullopt) {
+      if (const std::optional<Value> whole = x.is_value() ? parts_.rows_of(x.value()) : std::nullopt) {
         result[k] = *whole;
         continue;
       }
@@ -319,9 +307,11 @@ class Splitter {
     return result;
   }
 
-  // A body of `stm`, a loop or branch, as a map over the widths whose results are arrays.
-  BodyPtr mapped(const Body& body, const std::vector<std::pair<Value, Value>>& rows, const Part& group,
-                 const Stm& stm) {
+  // A body of `stm`, a loop or branch, as a map over the widths whose results are arrays; of `rows`, which are rows of
+  // arrays, the body overwrites those in `adopted` and does nothing else with them. A row that it hands on as it is is
+  // its array.
+  BodyPtr mapped(const Body& body, const std::vector<std::pair<Value, Value>>& rows, const std::set<Value>& adopted,
+                 const Part& group, const Stm& stm) {
     std::set<Value> needed = free_values(body, values_);
     needed.insert(stm.certificates.begin(), stm.certificates.end());
     for (const auto& [row, array] : rows) needed.erase(row);
@@ -329,16 +319,28 @@ class Splitter {
     const std::size_t first = stms.size();
     std::vector<DimIndex> here;
     for (const Value index : map_.indices) here.push_back(DimIndex::fix(index));
-    for (const auto& [row, array] : rows) add_row(row, Index{array, here}, body.stms, stm.location, values_, stms);
+    for (const auto& [row, array] : rows) {
+      add_row(row, Index{array, here}, body.stms, stm.location, values_, stms);
+      if (adopted.contains(row)) stms.back().attributes.push_back(make_attribute(attribute::adopted));
+    }
     stms.insert(stms.end(), body.stms.begin(), body.stms.end());
     rely(stms, first, stm.certificates);
     std::vector<Value> pattern;
-    for (const Value v : stm.pattern) {
-      const Type type = values_.type(array_of(v));
-      pattern.push_back(values_.add(type, values_.name(v)));
+    std::vector<Operand> made, results;
+    std::set<Value> handed;
+    for (const auto& [v, result] : ranges::views::zip(stm.pattern, body.results)) {
+      const auto row = std::ranges::find_if(rows, [&](const auto& each) { return Operand(each.first) == result; });
+      if (row != rows.end() && handed.insert(row->first).second) {
+        results.emplace_back(row->second);
+        continue;
+      }
+      pattern.push_back(values_.add(values_.type(array_of(v)), values_.name(v)));
+      results.emplace_back(pattern.back());
+      made.push_back(result);
     }
-    Stm map = map_stm(copied(std::move(stms), body.results), pattern, stm.location);
-    return make_body({std::move(map)}, {pattern.begin(), pattern.end()});
+    if (pattern.empty()) return make_body({}, std::move(results));
+    Stm map = map_stm(copied(std::move(stms), std::move(made)), std::move(pattern), stm.location);
+    return make_body({std::move(map)}, std::move(results));
   }
 
   void emit_loop(const Part& group, const Stm& stm, const Loop& loop) {
@@ -350,14 +352,14 @@ class Splitter {
       outer.params.push_back(values_.add(values_.type(initial[k]), values_.name(loop.params[k])));
       rows.emplace_back(loop.params[k], outer.params[k]);
     }
-    outer.body = mapped(*loop.body, rows, group, stm);
+    outer.body = mapped(*loop.body, rows, scattered_params(loop), group, stm);
     push_host(stm, std::move(outer));
   }
 
   void emit_branch(const Part& group, const Stm& stm, const If& branch) {
     If outer{.condition = branch.condition};
-    outer.then_body = mapped(*branch.then_body, {}, group, stm);
-    outer.else_body = mapped(*branch.else_body, {}, group, stm);
+    outer.then_body = mapped(*branch.then_body, {}, {}, group, stm);
+    outer.else_body = mapped(*branch.else_body, {}, {}, group, stm);
     push_host(stm, std::move(outer));
   }
 

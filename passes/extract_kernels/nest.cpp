@@ -141,6 +141,20 @@ void add_row(Value row, Index from, const std::vector<Stm>& uses, Location locat
   if (copied) stms.push_back({.pattern = {row}, .op = Copy{read}, .location = location});
 }
 
+std::set<Value> scattered_params(const Loop& loop) {
+  std::set<Value> targets;
+  for (const Stm& stm : loop.body->stms)
+    if (const Scatter* scatter = get_if<Scatter>(stm)) targets.insert(scatter->targets.begin(), scatter->targets.end());
+  std::unordered_map<Value, int> uses;
+  for_each_stm(*loop.body, [&](const Stm& stm) { for_each_use(stm.op, [&](Value v) { ++uses[v]; }); });
+  for (const Operand& result : loop.body->results)
+    if (result.is_value()) ++uses[result.value()];
+  std::set<Value> found;
+  for (const Value param : loop.params)
+    if (targets.contains(param) && uses[param] == 1) found.insert(param);
+  return found;
+}
+
 Stm flatten(const Stm& stm, const Nest& nest, ValueTable& values) {
   // What is read besides being streamed by the next level.
   std::set<Value> read = free_values(*nest.body, values);

@@ -46,6 +46,9 @@ Stm make_kernel(Stm flat);
 void add_row(Value row, Index from, const std::vector<Stm>& uses, Location location, ValueTable& values,
              std::vector<Stm>& stms);
 
+// Parameters of the loop that its body scatters into, each once, and does nothing else with.
+std::set<Value> scattered_params(const Loop& loop);
+
 // A kernel with one thread (a space without dims) that runs `stm`.
 Stm make_serial_kernel(const Stm& stm, ValueTable& values);
 

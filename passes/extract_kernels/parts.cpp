@@ -6,7 +6,7 @@
 // Stays in one thread: what has a shape that depends on the map's index; operations over at most kSmall elements; a
 // contraction's reduction, which tile-contraction wants so; a reduction over a window of at most kWindow elements, as
 // neighbouring threads read nearly the same ones; a loop that updates in place, since on the host it would copy all its
-// arrays every time round.
+// arrays every time round, unless it does so by scatters alone, which then overwrite the rows of all indices.
 #include "passes/extract_kernels/parts.h"
 
 #include <algorithm>
@@ -84,6 +84,16 @@ bool updates_in_place(const Stm& stm, const ValueTable& values) {
   return std::ranges::any_of(loop.params, [&](Value v) { return consumption.consumed(v); });
 }
 
+// Whether all that the loop overwrites are parameters of its own that it does nothing else with, by scatters.
+bool only_scatters(const Loop& loop) {
+  std::size_t updates = 0;
+  for_each_stm(*loop.body, [&](const Stm& stm) {
+    updates += std::holds_alternative<Update>(stm.op);
+    if (const Scatter* scatter = get_if<Scatter>(stm)) updates += scatter->targets.size();
+  });
+  return updates == scattered_params(loop).size();
+}
+
 // Why the reduction in the map is no contraction that can be tiled; nullopt if it is one.
 std::optional<Refusal> refuse_contraction(const Stm& flat, const ValueTable& values) {
   ValueTable scratch = values;
@@ -127,15 +137,20 @@ void Parts::prepare() {
   for (const Stm& stm : stms_) {
     const Scatter* scatter = get_if<Scatter>(stm);
     if (scatter != nullptr && spreads(stm, *scatter)) wanted.insert(scatter->targets.begin(), scatter->targets.end());
+    const Loop* loop = get_if<Loop>(stm);
+    if (loop == nullptr || scattered_params(*loop).empty()) continue;
+    for (const Operand& initial : loop->initial)
+      if (initial.is_value()) wanted.insert(initial.value());
   }
+  for (std::size_t k = 0; k < stms_.size(); ++k)
+    for (const Value v : stms_[k].pattern) definer_.emplace(v, k);
   for (Stm& stm : stms_) {
+    if (adopted(stm)) continue;
     if (stm.pattern.size() != 1 || !wanted.contains(stm.pattern.front())) continue;
     const Type& type = values_.type(stm.pattern.front());
     if (!regular(type.shape, locals_) || small(type.shape)) continue;
     if (std::optional<Stm> map = make_producer_map(stm, values_)) stm = std::move(*map);
   }
-  for (std::size_t k = 0; k < stms_.size(); ++k)
-    for (const Value v : stms_[k].pattern) definer_.emplace(v, k);
 }
 
 void Parts::classify() {
@@ -158,6 +173,7 @@ void Parts::classify() {
 
 Parts::Kind Parts::kind_of(const Stm& stm) {
   if (std::holds_alternative<Assert>(stm.op)) return Kind::check;
+  if (adopted(stm)) return Kind::adopted;
   if (is_parallel(stm)) return Kind::parallel;
   Stm alone = stm;
   alone.certificates.clear();  // the checks are done again, too
@@ -177,7 +193,8 @@ bool Parts::is_parallel(const Stm& stm) {
   }
   if (const Loop* loop = get_if<Loop>(stm)) {
     return loop->index && regular(loop->bound, locals_) && regular(loop->params, locals_, values_) &&
-           has_parallel_part(*loop->body, locals_, values_) && !updates_in_place(stm, values_);
+           has_parallel_part(*loop->body, locals_, values_) &&
+           (!updates_in_place(stm, values_) || only_scatters(*loop));
   }
   if (const If* branch = get_if<If>(stm)) {
     const bool same = branch->condition.is_constant() || !locals_.contains(branch->condition.value());
@@ -212,7 +229,7 @@ bool Parts::contracts(const Stm& reduction) {
 
 void Parts::group() {
   for (std::size_t k = 0; k < stms_.size(); ++k) {
-    if (kinds_[k] == Kind::free) continue;
+    if (kinds_[k] == Kind::free || kinds_[k] == Kind::adopted) continue;
     if (kinds_[k] == Kind::parallel) {
       parts_.push_back({.members = {k}, .parallel = true, .exports = {}, .extra = {}});
       continue;
@@ -253,6 +270,23 @@ bool Parts::is_repeated(std::size_t stm) const { return kinds_[stm] == Kind::fre
 std::optional<std::size_t> Parts::definer(Value v) const {
   const auto from = definer_.find(v);
   return from == definer_.end() ? std::nullopt : std::optional(from->second);
+}
+
+std::optional<Value> Parts::rows_of(Value v) const {
+  const std::optional<std::size_t> from = definer(v);
+  const Index* index = from ? get_if<Index>(stms_[*from]) : nullptr;
+  if (index == nullptr || is_local(index->array) || index->dims.size() != map_.indices.size()) return std::nullopt;
+  const Type& type = values_.type(index->array);
+  for (std::size_t k = 0; k < index->dims.size(); ++k) {
+    const bool here = !index->dims[k].is_slice() && index->dims[k].start == Poly(map_.indices[k]);
+    if (!here || type.shape[k] != map_.widths[k]) return std::nullopt;
+  }
+  return index->array;
+}
+
+std::optional<Value> Parts::adopted(const Stm& stm) const {
+  const Copy* copy = get_if<Copy>(stm);
+  return copy != nullptr && has_attribute(stm.attributes, attribute::adopted) ? rows_of(copy->array) : std::nullopt;
 }
 
 // What a statement needs of others, looking through those that are done again.

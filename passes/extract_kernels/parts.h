@@ -39,12 +39,16 @@ class Parts {
   // Statements that are done again wherever they are needed, and values of the others.
   bool is_repeated(std::size_t stm) const;
   bool is_kept(Value v) const;
+  // The array outside whose rows, one an index, the value is.
+  std::optional<Value> rows_of(Value v) const;
+  // The same of a row that the loop around this map lets be overwritten.
+  std::optional<Value> adopted(const Stm& stm) const;
   // What a statement reads, directly and through statements that are done again.
   std::set<Value> needs(const Stm& stm) const;
   std::set<Value> through_repeated(std::set<Value> values) const;
 
  private:
-  enum class Kind : std::uint8_t { free, check, work, parallel };
+  enum class Kind : std::uint8_t { free, check, work, parallel, adopted };
 
   void prepare();
   void classify();

@@ -129,15 +129,13 @@ Poly Simplifier::rewrite(const Poly& poly) const {
     for (const Factor& factor : term.factors)
       if (factor.opaque) Poly(factor).for_each_symbol([&](Value v) { divided.insert(v); });
   return poly.substitute([&](Value v) -> std::optional<Poly> {
-    if (const auto size = sizes_.find(v); size != sizes_.end()) {
+    const Operand now = rewrite(Operand(v));
+    if (!now.is_value()) return as_poly(now);
+    if (const auto size = sizes_.find(now.value()); size != sizes_.end()) {
       const bool may_wrap = divided.contains(v) && !size->second.symbol() && !size_like(size->second);
-      return may_wrap ? std::nullopt : std::optional(size->second);
+      if (!may_wrap) return size->second;
     }
-    if (const auto other = replaced_.find(v); other != replaced_.end()) {
-      // What it stands for may itself be a polynomial by now.
-      return other->second.is_value() ? rewrite(Poly(other->second.value())) : as_poly(other->second);
-    }
-    return std::nullopt;
+    return now.value() == v ? std::nullopt : std::optional<Poly>(now.value());
   });
 }
 

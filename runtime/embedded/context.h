@@ -140,8 +140,7 @@ void futhark_context_set_logging_file(struct futhark_context* ctx, FILE* file) {
 void futhark_context_pause_profiling(struct futhark_context* ctx) { ctx->profiling = 0; }
 void futhark_context_unpause_profiling(struct futhark_context* ctx) { ctx->profiling = ctx->config->profiling; }
 
-// One that there is no memory for is left out. Times are microseconds.
-static void apl_add_event(struct futhark_context* ctx, const char* name, double start, double end) {
+static void apl_add_event(struct futhark_context* ctx, const char* name, bool is_kernel, double start, double end) {
   if (ctx->event_count == ctx->event_capacity) {
     const int64_t capacity = ctx->event_capacity ? 2 * ctx->event_capacity : 64;
     struct apl_event* grown = realloc(ctx->events, (size_t)capacity * sizeof *grown);
@@ -149,7 +148,7 @@ static void apl_add_event(struct futhark_context* ctx, const char* name, double 
     ctx->events = grown;
     ctx->event_capacity = capacity;
   }
-  ctx->events[ctx->event_count++] = (struct apl_event){name, (int64_t)(start * 1e3), (int64_t)(end * 1e3)};
+  ctx->events[ctx->event_count++] = (struct apl_event){name, is_kernel, (int64_t)(start * 1e3), (int64_t)(end * 1e3)};
 }
 
 // The report's bytes without its end; as many of them as there is room for.
@@ -158,10 +157,11 @@ static size_t apl_report_into(const struct futhark_context* ctx, char* text, siz
                                  (long long)ctx->bytes, (long long)ctx->peak_bytes);
   for (int64_t k = 0; k < ctx->event_count; ++k) {
     const struct apl_event* event = &ctx->events[k];
-    // Names of entries are identifiers: nothing in them wants to be escaped.
+    // Names of entries and kernels are identifiers: nothing in them wants to be escaped.
     size += (size_t)snprintf(size < room ? text + size : NULL, size < room ? room - size : 0,
-                             "%s{\"name\": \"%s\", \"start\": %lld, \"end\": %lld}", k ? ", " : "", event->name,
-                             (long long)event->start, (long long)event->end);
+                             "%s{\"name\": \"%s\", \"kind\": \"%s\", \"start\": %lld, \"end\": %lld}", k ? ", " : "",
+                             event->name, event->is_kernel ? "kernel" : "call", (long long)event->start,
+                             (long long)event->end);
   }
   return size + (size_t)snprintf(size < room ? text + size : NULL, size < room ? room - size : 0, "]}\n");
 }

@@ -38,7 +38,8 @@ struct apl_machine {
   struct apl_page* page;
   CUdeviceptr failed;  // the word of the device's memory that kernels look at (struct apl_context)
   bool is_cell_taken[kCells];
-  bool is_idle;  // nothing was given to the stream since it was waited for
+  bool is_idle;           // nothing was given to the stream since it was waited for
+  CUevent before, after;  // a kernel, while profiling
   CUmodule* modules;
   int32_t module_count;
   struct apl_kernel* kernels;
@@ -304,6 +305,28 @@ static int apl_cuda_load_with(struct apl_context* base, const char* name, const 
 }
 #endif
 
+static int apl_cuda_start(struct apl_machine* m, struct apl_kernel* kernel, const struct apl_launch* launch) {
+  return m->launch(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
+                   (unsigned)launch->shared_bytes, m->stream, launch->args, NULL);
+}
+
+// Alone on the device, between two events.
+static int apl_cuda_profile(struct futhark_context* ctx, struct apl_kernel* kernel, const struct apl_launch* launch) {
+  struct apl_machine* m = ctx->machine;
+  float milliseconds = 0;
+  int result = 0;
+  if (!m->before) result = m->event_create(&m->before, 0);
+  if (result == 0 && !m->after) result = m->event_create(&m->after, 0);
+  if (result == 0) result = m->event_record(m->before, m->stream);
+  if (result == 0) result = apl_cuda_start(m, kernel, launch);
+  if (result == 0) result = m->event_record(m->after, m->stream);
+  if (result == 0) result = m->event_synchronise(m->after);
+  if (result == 0) result = m->event_elapsed(&milliseconds, m->before, m->after);
+  const double end = apl_now();
+  if (result == 0) apl_add_event(ctx, kernel->name, true, end - 1e3 * milliseconds, end);
+  return result;
+}
+
 static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* launch) {
   if (launch->blocks <= 0) return APL_SUCCESS;
   if (launch->blocks > INT32_MAX)
@@ -321,8 +344,8 @@ static int apl_cuda_launch(struct apl_context* base, const struct apl_launch* la
     if (result == 0) kernel->shared_bytes = launch->shared_bytes;
   }
   if (result == 0)
-    result = m->launch(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
-                       (unsigned)launch->shared_bytes, m->stream, launch->args, NULL);
+    result =
+        apl_of(base)->profiling ? apl_cuda_profile(apl_of(base), kernel, launch) : apl_cuda_start(m, kernel, launch);
   char words[160];
   words[0] = 0;
   if (result != 0)

@@ -117,6 +117,8 @@ static void apl_machine_close(struct futhark_context* ctx) {
     if (m->zeros != 0) apl_cuda_give_memory(ctx, m->zeros);
     if (m->failed != 0) m->free(m->failed);
     if (m->page) m->host_free(m->page);
+    if (m->before) m->event_destroy(m->before);
+    if (m->after) m->event_destroy(m->after);
     for (int32_t k = 0; k < m->module_count; ++k) m->module_unload(m->modules[k]);
     if (m->owns_stream) m->stream_destroy(m->stream);
     apl_cuda_leave(&ctx->base, 0, "");

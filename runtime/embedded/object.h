@@ -138,6 +138,7 @@ struct apl_argument {
 // A call of an entry: its name, and when it began and ended, in nanoseconds of a clock.
 struct apl_event {
   const char* name;
+  bool is_kernel;  // else a call of an entry
   int64_t start, end;
 };
 
@@ -164,7 +165,7 @@ struct futhark_context {
   struct apl_choices** choices;
   int32_t choice_count;
   int64_t bytes, peak_bytes;  // of the backend's memory in use, as asked for
-  struct apl_event* events;   // calls of entries while profiling
+  struct apl_event* events;   // calls of entries and launches of kernels while profiling
   int64_t event_count, event_capacity;
   uint64_t storages;                     // made so far
   const struct apl_argument* arguments;  // of the call that runs
@@ -174,6 +175,9 @@ struct futhark_context {
 };
 
 static inline struct futhark_context* apl_of(struct apl_context* base) { return (struct futhark_context*)base; }
+
+// Between two times in microseconds; what there is no memory for is left out.
+static void apl_add_event(struct futhark_context* ctx, const char* name, bool is_kernel, double start, double end);
 
 // The call's argument that has this array.
 static struct apl_argument apl_argument_of(const struct futhark_context* ctx, const void* data) {

@@ -313,7 +313,7 @@ static int apl_call_entry(struct futhark_context* ctx, const struct apl_api_entr
     const int before = apl_swap_threads(ctx->config->threads);
     status = entry->function(&ctx->base, values, results);
     apl_swap_threads(before);
-    if (ctx->profiling) apl_add_event(ctx, entry->name, start, apl_now());
+    if (ctx->profiling) apl_add_event(ctx, entry->name, false, start, apl_now());
     const int32_t made_count = status == APL_SUCCESS ? type->value_count : 0;
     for (int32_t k = 0; k < made_count; ++k) {
       made->items[k].value = results[k];
