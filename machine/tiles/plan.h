@@ -170,6 +170,9 @@ enum apl_variant {
   APL_VARIANTS
 };
 
+// What the textual IR calls the alternative; "": there is none of this number.
+APL_PLAN_API const char* apl_variant_name(int variant);
+
 // Plans to choose among, and which are struck out (null: none are). Null `plans`: any plan will do.
 struct apl_plan_list {
   const struct apl_plan* plans;
@@ -186,12 +189,11 @@ struct apl_variant_choice {
   double padded_seconds;
 };
 
-// What there is to choose among: plans of the contraction, of its parts (null: it is not split), and of the same with
-// transposed operands (`transposed` null: there is no such variant).
+// What there is to choose among, by variant: plans (null: there is no such variant, or it has none, as the untiled
+// one), and what is left to tile where kernels before change that (null: the contraction).
 struct apl_variant_lists {
-  const struct apl_plan_list *tiled, *parts;
-  const struct apl_contraction* transposed;
-  const struct apl_plan_list* of_transposed;
+  const struct apl_plan_list* plans[APL_VARIANTS];
+  const struct apl_contraction* contractions[APL_VARIANTS];
 };
 
 // The cheapest variant. `only` restricts to one variant; 0: any.
