@@ -109,29 +109,22 @@ void add_variant(const PlannedContraction& planned, const apl::ChosenKernel& cho
                  Facts& facts) {
   if (!chosen.choice) return;
   const apl_variant_choice& choice = *chosen.choice;
-  struct Words {
-    const char *name, *text;
-  };
-  static constexpr Words kWords[] = {{"", ""},  // by enum apl_variant
-                                     {"tiled", "tiled"},
-                                     {"split", "split into {} parts"},
-                                     {"untiled", "not tiled"},
-                                     {"transposed", "with transposed operands"}};
+  static constexpr const char* kWords[] = {"", "tiled", "split into {} parts", "not tiled",
+                                           "with transposed operands"};  // by enum apl_variant
   static_assert(std::size(kWords) == APL_VARIANTS);
   std::vector<std::string> variants;
   for (int variant = APL_VARIANT_TILED; variant < APL_VARIANTS; ++variant)
     if (choice.seconds[variant] >= 0)
-      variants.push_back(fmt::format("{} {}", fmt::format(fmt::runtime(kWords[variant].text), choice.splits),
+      variants.push_back(fmt::format("{} {}", fmt::format(fmt::runtime(kWords[variant]), choice.splits),
                                      time_text(choice.seconds[variant])));
   facts.emplace_back("variants", fmt::format("{}", fmt::join(variants, ", ")));
   if (choice.padded_seconds >= 0)
     facts.emplace_back("padding", fmt::format("tiled without a remainder step, if padding is proved: {}",
                                               time_text(choice.padded_seconds)));
-  facts.emplace_back("variant", kWords[choice.variant].name);
-  if (choice.variant == APL_VARIANT_TRANSPOSED)
-    facts.emplace_back("transposed",
-                       fmt::format("{} of the operands by kernels before, {}", planned.of_transposed->copies,
-                                   time_text(apl_copies_estimate(&*planned.of_transposed, &device))));
+  facts.emplace_back("variant", apl_variant_name(choice.variant));
+  if (const apl_contraction& left = *chosen.shown.contraction; left.copies > 0)
+    facts.emplace_back("transposed", fmt::format("{} of the operands by kernels before, {}", left.copies,
+                                                 time_text(apl_copies_estimate(&left, &device))));
   if (!chosen.shown.data.splits()) return;
   facts.emplace_back("splits", std::to_string(choice.splits));
   facts.emplace_back("join", time_text(apl_join_estimate(&*planned.contraction, choice.splits, &device)));

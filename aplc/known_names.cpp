@@ -58,7 +58,7 @@ const GivenName* first_unknown(const std::vector<GivenName>& given, const std::s
   return nullptr;
 }
 
-// Names by which shapes are told.
+// Names that sizes are given by.
 void add_sizes(const apl::Module& module, std::set<std::string>& names) {
   for (const apl::FunctionPtr& function : module.functions) {
     const apl::ValueTable& values = function->values;

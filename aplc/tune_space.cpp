@@ -179,7 +179,8 @@ std::vector<TuneCandidate> splits_worth_trying(const std::vector<PlannedContract
   for (const PlannedContraction& one : datasets) {
     const apl_plan_list any{};
     apl_variant_choice choice;
-    const apl_variant_lists lists{&any, &any, nullptr, nullptr};
+    apl_variant_lists lists{};
+    lists.plans[APL_VARIANT_TILED] = lists.plans[APL_VARIANT_SPLIT] = &any;
     apl_variant_select(&*one.contraction, &lists, 0, &device, &choice);
     const double split = choice.seconds[APL_VARIANT_SPLIT], tiled = choice.seconds[APL_VARIANT_TILED];
     if (split < 0 || split > kNearly * tiled) continue;

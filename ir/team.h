@@ -44,7 +44,7 @@ const Stm* team_scatter(const SegOp& kernel);
 // condition that stands in its statement; nullopt: it is none's.
 std::optional<std::size_t> last_of_row(const SegOp& kernel, const Operand& result);
 
-// Words of 32 bits that blocks tell each other of what the operators of a scan give: one for each 4 bytes of a value.
+// Words of 32 bits in which blocks publish what the operators of a scan give: one for each 4 bytes of a value.
 std::int64_t look_back_words(const Screma& scan, const ValueTable& values);
 constexpr std::int64_t kMostLookBackWords = 8;
 // Whether the scan's only operator adds 1 or 0 for each element.

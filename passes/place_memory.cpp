@@ -51,7 +51,7 @@ PassInfo place_memory_pass() {
   pass.gives = [](Stage) { return Stage::memory; };
   pass.options = {{"reuse", true, "let blocks serve for several arrays, and allocate before loops"}};
   pass.remark_codes = {
-      {"at-target", "an array is made where its loop or branch hands it on to"},
+      {"at-target", "an array is made in the block into which its loop or branch yields it"},
       {"in-place", "a kernel's result is written over an input that ends there"},
       {"reused", "an array lies in a block that is dead"},
       {"hoisted", "a block is allocated once, before the loop that uses it"},

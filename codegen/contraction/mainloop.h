@@ -129,7 +129,7 @@ struct Mainloop {
   ScheduleStep main, remainder_step;
   std::int64_t stages = 3;
   int matrix_rows = -1;  // 0 or 1: steps are products of matrix units, whose 64 rows run along M or N
-  // Steps are products by matrix units from tiles as the cores have them: of f64, or so many of tf32 for one of f32.
+  // Products by matrix units from tiles as multiply-adds have them: of f64, or so many of tf32 for one of f32.
   bool doubles = false;
   int tf32_products = 0;
   bool matrix() const { return matrix_rows >= 0; }

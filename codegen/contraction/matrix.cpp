@@ -284,7 +284,7 @@ KernelBlock MainloopLowering::matrix_product(const TileContract& op, const Stm& 
                   std::move(arguments))};
 }
 
-// Eight steps of f64 or of f32 by tf32, from tiles as the cores have them.
+// Eight steps of f64 or of f32 by tf32, from tiles as multiply-adds have them.
 KernelBlock MainloopLowering::fragments_product(const TileContract& op, const Stm& stm, const ExprPtr& stage,
                                                 const std::vector<ExprPtr>& at) {
   Mainloop& mainloop = *mainloop_;

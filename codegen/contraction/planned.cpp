@@ -1,6 +1,7 @@
 #include "codegen/contraction/planned.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -40,6 +41,16 @@ std::map<Value, std::int64_t> known_values(const Function& function, const Numbe
   return known;
 }
 
+// Which variant of `whole` the other is (enum apl_variant), by the names of its parameters: parts have those of the
+// whole, other variants their own, behind the variant's name. 0: none.
+int variant_of(const PlannedContraction& whole, const PlannedContraction& other) {
+  const std::string &prefix = whole.data.parameters, &own = other.data.parameters;
+  if (own == prefix) return other.data.splits() ? APL_VARIANT_SPLIT : 0;
+  int variant = APL_VARIANTS - 1;
+  while (variant > 0 && own != prefix + apl_variant_name(variant) + ".") --variant;
+  return variant;
+}
+
 // Kernels of one contraction, of which one runs, as one.
 void join_variants(const Function& function, const Numbers& given, std::vector<PlannedContraction>& all) {
   for (PlannedContraction& whole : all) {
@@ -50,17 +61,13 @@ void join_variants(const Function& function, const Numbers& given, std::vector<P
       whole.has_variants = whole.has_variants || (choose && choose->parameter == name);
     });
     if (const auto only = given.find(name); only != given.end()) whole.only = static_cast<int>(only->second);
-    for (PlannedContraction& part : all)
-      if (whole.has_variants && part.data.splits() && part.data.parameters == whole.data.parameters)
-        whole.parts = part.data;
-    for (PlannedContraction& other : all)
-      if (whole.has_variants && other.data.parameters == whole.data.parameters + "transposed.")
-        whole.transposed = other.data, whole.of_transposed = other.contraction;
+    for (const PlannedContraction& other : all)
+      if (const int variant = whole.has_variants ? variant_of(whole, other) : 0; variant != 0)
+        whole.variants.emplace(variant, PlannedContraction::Variant{other.data, other.contraction});
   }
   std::erase_if(all, [&](const PlannedContraction& one) {
     return std::any_of(all.begin(), all.end(), [&](const PlannedContraction& whole) {
-      return (whole.parts && one.data.splits() && one.data.parameters == whole.data.parameters) ||
-             (whole.transposed && one.data.parameters == whole.transposed->parameters);
+      return whole.has_variants && whole.variants.contains(variant_of(whole, one));
     });
   });
 }
@@ -68,34 +75,35 @@ void join_variants(const Function& function, const Numbers& given, std::vector<P
 // The variant that a program takes with these sizes.
 void choose_variant(const Function& function, const apl_device& device, int most, ChosenKernel& chosen) {
   const PlannedContraction planned = chosen.shown;
-  const auto plans_of = [&](const PlanData& data) {
-    return program_plans(data, function, planned.given, planned.forced, device, most);
-  };
-  std::vector<apl_plan> parts, others;
-  if (planned.parts) parts = plans_of(*planned.parts);
-  if (planned.of_transposed) others = plans_of(*planned.transposed);
-  const auto list = [](const std::vector<apl_plan>& plans) {
-    return apl_plan_list{plans.data(), static_cast<int>(plans.size()), nullptr};
-  };
-  const apl_plan_list of_whole = list(chosen.candidates), of_parts = list(parts), of_others = list(others);
-  const apl_variant_lists lists{&of_whole, parts.empty() ? nullptr : &of_parts,
-                                others.empty() ? nullptr : &*planned.of_transposed, &of_others};
+  std::map<int, std::vector<apl_plan>> plans{{APL_VARIANT_TILED, chosen.candidates}};
+  for (const auto& [number, variant] : planned.variants)
+    plans[number] = program_plans(variant.data, function, planned.given, planned.forced, device, most);
+  std::array<apl_plan_list, APL_VARIANTS> of_variants{};
+  apl_variant_lists lists{};
+  for (const auto& [number, all] : plans) {
+    const auto v = static_cast<std::size_t>(number);
+    of_variants[v] = {all.data(), static_cast<int>(all.size()), nullptr};
+    if (!all.empty() || number == APL_VARIANT_TILED) lists.plans[v] = &of_variants[v];
+    // Of parts it follows from their number, which is chosen with them.
+    const auto found = planned.variants.find(number);
+    if (number != APL_VARIANT_SPLIT && found != planned.variants.end() && found->second.contraction)
+      lists.contractions[v] = &*found->second.contraction;
+  }
   apl_variant_choice choice;
   if (apl_variant_select(&*planned.contraction, &lists, planned.only, &device, &choice) == 0) return;
   chosen.choice = choice;
-  if (choice.variant == APL_VARIANT_UNTILED) chosen.seconds = choice.seconds[APL_VARIANT_UNTILED];
-  apl_contraction split;
-  if (choice.variant == APL_VARIANT_TRANSPOSED) {
-    chosen.shown.contraction = planned.of_transposed;
-    chosen.shown.data = *planned.transposed;
-    chosen.candidates = std::move(others);
-  } else if (choice.variant == APL_VARIANT_SPLIT &&
-             apl_contraction_parts(&*planned.contraction, choice.splits, &split) != 0) {
-    chosen.seconds = choice.seconds[APL_VARIANT_SPLIT];
-    chosen.shown.contraction = split;
-    chosen.shown.data = *planned.parts;
-    chosen.candidates = std::move(parts);
-  }
+  if (choice.variant == APL_VARIANT_TILED) return;
+  chosen.seconds = choice.seconds[choice.variant];
+  const auto found = planned.variants.find(choice.variant);
+  if (found == planned.variants.end()) return;
+  chosen.shown.data = found->second.data;
+  chosen.shown.contraction = found->second.contraction;
+  chosen.candidates = std::move(plans.at(choice.variant));
+  if (choice.variant != APL_VARIANT_SPLIT) return;
+  const apl_contraction* transposed = lists.contractions[APL_VARIANT_TRANSPOSED];
+  const apl_contraction* cut =
+      planned.contraction->parts_transposed != 0 && transposed ? transposed : &*planned.contraction;
+  if (apl_contraction split; apl_contraction_parts(cut, choice.splits, &split) != 0) chosen.shown.contraction = split;
 }
 
 }  // namespace

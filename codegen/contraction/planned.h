@@ -17,9 +17,13 @@ struct PlannedContraction {
   std::string entry;
   PlanData data;
   std::optional<apl_contraction> contraction;  // if its sizes are known
-  std::optional<PlanData> parts;               // the same with its reduction split, if the program leaves that open
-  std::optional<PlanData> transposed;          // and with operands that are transposed before
-  std::optional<apl_contraction> of_transposed;
+  // Its other variants that are tiled (enum apl_variant), if the program leaves that open: in parts of its reduction,
+  // with operands that are transposed before. What is left to tile of each, if sizes are known.
+  struct Variant {
+    PlanData data;
+    std::optional<apl_contraction> contraction;
+  };
+  std::map<int, Variant> variants;
   bool has_variants = false;
   int only = 0;  // the variant that the user asks for
   apl_forced forced{};

@@ -92,15 +92,18 @@ void Host::choose(const Choose& op, const Stm& stm) {
   declare_results(stm);
   const auto found = std::ranges::find(variants_, &op, [](const auto& one) { return one.first; });
   Variants* variants = found == variants_.end() || !offers_variants() ? nullptr : found->second.get();
-  if (variants != nullptr && variants->name.empty() && !variants->splits && is_known(*variants->tiled))
+  if (variants != nullptr && variants->name.empty() && !variants->splits && is_known(variants->tiled()))
     write_choice(*variants, unit_, values_, out_);
   const bool open = variants != nullptr && !variants->name.empty();
   // One that is asked for comes first.
   std::vector<const Choose::Alternative*> order;
   for (const Choose::Alternative& alternative : op.alternatives) order.push_back(&alternative);
   if (const auto asked = parameters_.find(op.parameter); !open && asked != parameters_.end()) {
-    const auto number = std::clamp<std::int64_t>(asked->second, 1, static_cast<std::int64_t>(order.size()));
-    std::rotate(order.begin(), order.begin() + number - 1, order.begin() + number);
+    auto first = order.begin() + std::clamp<std::int64_t>(asked->second, 1, std::ssize(order)) - 1;
+    // Variants have the numbers of the model, whichever of them are there.
+    if (is_of_variants(op))
+      first = std::ranges::find(order, asked->second, [](const auto* one) { return variant_number(*one); });
+    if (first != order.end()) std::rotate(order.begin(), first, first + 1);
   }
   const char* before = "";
   for (const Choose::Alternative* one : order) {

@@ -49,7 +49,7 @@ class Host {
   virtual void allocate(Value block, const Extent& extent);
   // Memory of threads, for an array of each: a variable for it. With `may_lack` it need not be there.
   virtual std::string reserve_threads(const std::string& hint, const Extent& extent, bool may_lack);
-  // Zeros for what blocks of a kernel tell each other: a variable for them.
+  // Zeros for what blocks of a kernel publish: a variable for them.
   virtual std::string reserve_zeros(const std::string& bytes);
   virtual void check_extent(const Extent& extent);
   virtual void release(const std::string& block);

@@ -50,7 +50,7 @@ bool Host::choose_plan(PlanKernels& plan_kernels) {
 bool Host::choose_splits(Value v) {
   for (const auto& [choose, variants] : variants_) {
     if (!variants->splits || v != variants->splits) continue;
-    if (offers_variants() && is_known(*variants->tiled)) {
+    if (offers_variants() && is_known(variants->tiled())) {
       write_choice(*variants, unit_, values_, out_);
     } else {
       out_.line("const int64_t {} = 1;", unit_.name(v));

@@ -8,13 +8,6 @@
 #include "ir/walk.h"
 
 namespace apl::lower {
-namespace {
-
-constexpr std::string_view kNames[] = {"", "tiled", "split", "untiled",
-                                       "transposed"};  // of alternatives, by enum apl_variant
-static_assert(std::size(kNames) == APL_VARIANTS);
-
-}  // namespace
 
 std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     Unit& unit, const CodegenOptions& options, const std::map<Value, std::shared_ptr<PlanKernels>>& plan_kernels) {
@@ -32,15 +25,10 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
       for_each_stm(*alternative.body, [&](const Stm& kernel) {
         const auto planned = kernel.pattern.empty() ? plan_kernels.end() : plan_kernels.find(kernel.pattern.front());
         if (planned == plan_kernels.end()) return;
-        std::shared_ptr<PlanKernels>* its = found.planned(variant_number(alternative));
-        if (its == nullptr)
-          unsupported(stm.location, fmt::format("plans of the variant `{}` of a contraction, which the host does not "
-                                                "choose among",
-                                                alternative.name));
-        *its = planned->second;
+        found.plans.at(static_cast<std::size_t>(variant_number(alternative))) = planned->second;
       });
-    if (!found.tiled) return;
-    if (found.parts) found.splits = found.parts->data.splits();
+    if (!found.plans[APL_VARIANT_TILED]) return;
+    if (const auto& parts = found.plans[APL_VARIANT_SPLIT]) found.splits = parts->data.splits();
     const auto given = options.parameters.find(choose->parameter);
     if (given != options.parameters.end())
       found.only = static_cast<int>(std::clamp<std::int64_t>(given->second, 1, APL_VARIANTS - 1));
@@ -48,15 +36,6 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
     all.emplace_back(choose, std::make_shared<Variants>(found));
   });
   return all;
-}
-
-std::shared_ptr<PlanKernels>* Variants::planned(int variant) {
-  switch (variant) {
-    case APL_VARIANT_TILED: return &tiled;
-    case APL_VARIANT_SPLIT: return &parts;
-    case APL_VARIANT_TRANSPOSED: return &transposed;
-    default: return nullptr;
-  }
 }
 
 bool is_of_variants(const Choose& choose) {
@@ -69,44 +48,48 @@ bool is_of_variants(const Choose& choose) {
 }
 
 int variant_number(const Choose::Alternative& alternative) {
-  const auto* found = std::find(std::begin(kNames) + 1, std::end(kNames), alternative.name);
-  return found == std::end(kNames) ? 0 : static_cast<int>(found - std::begin(kNames));
+  int number = APL_VARIANTS - 1;
+  while (number > 0 && apl_variant_name(number) != alternative.name) --number;
+  return number;
 }
 
 void write_choice(Variants& variants, Unit& unit, Values& values, Writer& out) {
-  static_assert(APL_VARIANTS == 5);  // a list of kernels has the number of its variant
-  variants.name = unit.fresh_in_file(variants.tiled->name + "_variants",
-                                     {"_data", "_transposed", "_splits", "_0", "_1", "_2", "_3", "_4"});
+  variants.name = unit.fresh_in_file(variants.tiled().name + "_variants", {"_data", "_of", "_splits", "_kernels"});
   variants.number = unit.fresh("variant");
   std::string splits = variants.name + "_splits";
   if (variants.splits) splits = unit.name(variants.splits);
-  out.line("");
-  out.line("const struct apl_contraction {}_data = {};", variants.name, contraction_text(variants.tiled->data, values));
-  std::string transposed = "NULL";
-  if (variants.transposed) {
-    transposed = fmt::format("&{}_transposed", variants.name);
-    out.line("const struct apl_contraction {}_transposed = {};", variants.name,
-             contraction_text(variants.transposed->data, values));
+  std::vector<std::string> data, of(APL_VARIANTS, "NULL");
+  for (std::size_t v = 0; v < variants.plans.size(); ++v) {
+    // Parts are those of the whole.
+    if (!variants.plans[v] || variants.plans[v]->data.splits()) continue;
+    data.push_back(fmt::format("[{}] = {}", v, contraction_text(variants.plans[v]->data, values)));
+    of[v] = fmt::format("&{}_data[{}]", variants.name, v);
   }
+  out.line("");
+  out.line("const struct apl_contraction {}_data[] = {{{}}};", variants.name, fmt::join(data, ", "));
+  out.line("const struct apl_contraction *const {}_of[] = {{{}}};", variants.name, fmt::join(of, ", "));
   out.line("int64_t {} = {}, {} = 1;", variants.number, static_cast<int>(APL_VARIANT_TILED), splits);
-  out.line("status = ctx->backend->choose_variant(ctx, &{0}_data, {4}, &{0}, {1}, &{2}, &{3});", variants.name,
-           variants.only, variants.number, splits, transposed);
+  out.line("status = ctx->backend->choose_variant(ctx, {0}_of, &{0}, {1}, &{2}, &{3});", variants.name, variants.only,
+           variants.number, splits);
   out.line("if (status != APL_SUCCESS) goto done;");
 }
 
 void declare_variants(const Variants& variants, Target target, Writer& declarations) {
-  std::vector<std::string> lists(APL_VARIANTS, "NULL");
-  for (int k = 0; k < APL_VARIANTS && target.on_device(); ++k) {
-    if (variants.kernels[k].empty()) continue;
-    lists[static_cast<std::size_t>(k)] = fmt::format("{}_{}", variants.name, k);
-    declarations.line("static const char *const {}_{}[] = {{\"{}\", NULL}};", variants.name, k,
-                      fmt::join(variants.kernels[k], "\", \""));
+  std::vector<std::string> kernels, lists(APL_VARIANTS, "NULL"), sets(APL_VARIANTS, "NULL");
+  std::size_t most = 0;
+  for (std::size_t v = 0; v < variants.plans.size(); ++v) {
+    if (variants.plans[v] && variants.plans[v]->open) sets[v] = fmt::format("&{}_set", variants.plans[v]->name);
+    const std::vector<std::string>& beside = variants.kernels[v];
+    if (!target.on_device() || beside.empty()) continue;
+    kernels.push_back(fmt::format("[{}] = {{\"{}\"}}", v, fmt::join(beside, "\", \"")));
+    lists[v] = fmt::format("{}_kernels[{}]", variants.name, v);
+    most = std::max(most, beside.size());
   }
-  const auto set = [](const std::shared_ptr<PlanKernels>& plan_kernels) {
-    return plan_kernels && plan_kernels->open ? fmt::format("&{}_set", plan_kernels->name) : std::string("NULL");
-  };
-  declarations.line("static const struct apl_variant_set {} = {{{}, {}, {}, {{{}}}}};", variants.name,
-                    set(variants.tiled), set(variants.parts), set(variants.transposed), fmt::join(lists, ", "));
+  if (most > 0)  // a list ends with NULL
+    declarations.line("static const char *const {}_kernels[][{}] = {{{}}};", variants.name, most + 1,
+                      fmt::join(kernels, ", "));
+  declarations.line("static const struct apl_variant_set {} = {{{{{}}}, {{{}}}}};", variants.name,
+                    fmt::join(sets, ", "), fmt::join(lists, ", "));
 }
 
 }  // namespace apl::lower

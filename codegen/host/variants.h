@@ -1,6 +1,7 @@
 // The variants of a contraction (tile-contraction's `variants`), and the host code that chooses one.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,14 +14,13 @@ namespace apl::lower {
 
 // One contraction's `choose`.
 struct Variants {
-  Value splits;  // what get_size gives; none if it is never split
-  std::shared_ptr<PlanKernels> tiled, parts, transposed;
-  int only = 0;                                    // the one that the user asks for
+  Value splits;                                                  // what get_size gives; none if it is never split
+  std::array<std::shared_ptr<PlanKernels>, APL_VARIANTS> plans;  // by enum apl_variant; null: it has none
+  int only = 0;                                                  // the one that the user asks for
   std::string name, number;                        // of the set, and the variable; empty until the choice is made
   std::vector<std::string> kernels[APL_VARIANTS];  // beside those of plans
 
-  // Where those of a variant (enum apl_variant) are kept; null: it has none.
-  std::shared_ptr<PlanKernels>* planned(int variant);
+  const PlanKernels& tiled() const { return *plans[APL_VARIANT_TILED]; }
 };
 
 // In the order of the program; where there are no plans there is nothing to choose. How often a reduction is split is

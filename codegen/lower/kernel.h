@@ -58,7 +58,7 @@ class Kernel {
   ExprPtr tile_loop_blocks(const SegOp& op, Values& host) const;
   const std::vector<ThreadMemory>& scratch() const { return scratch_; }
   bool runs_in_parts() const { return runs_in_parts_; }
-  // Bytes of zeros for what blocks tell each other, and where in them each argument behind the scratch begins.
+  // Bytes of zeros for what blocks publish, and where in them each argument behind the scratch begins.
   struct Zeros {
     Poly bytes;
     std::vector<std::int64_t> offsets;

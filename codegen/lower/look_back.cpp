@@ -1,20 +1,20 @@
 // Scans that several blocks share (ir/team.h), on GPUs, in one kernel: decoupled look-back (Merrill and Garland 2016).
-// A block scans a tile of neighbouring elements and tells the others what the tile gives by itself; it looks back at
-// what the tiles before it told, until one tells what all up to there give; it tells the same of its own, and folds its
+// A block scans a tile of neighbouring elements and publishes what the tile gives by itself; it looks back at what the
+// tiles before it published, until one says what all up to there give; it publishes the same of its own, and folds its
 // elements behind it:
 //
 //   if (thread == 0) tile_s(0) = apl_ticket(counters, 0, blocks - 1);  // tiles are taken in the order of coming
 //   for (round < 4) for (next < 4) xs_s[round * 4 + next] = f(xs((round * threads + thread) * 4 + next));
 //   a thread scans its neighbours, a warp its threads by shuffles, each warp the rounds of all by shared memory
-//   tell(tile, 1, what the tile gives);
+//   publish(tile, 1, what the tile gives);
 //   for (last = tile - 1; ; last -= 32) { each lane asks one tile; before = the fold of them, before; }
-//   tell(tile, 2, before, what the tile gives);
+//   publish(tile, 2, before, what the tile gives);
 //   ys(..) = before, what came before in the tile, xs_s[..];
 //
-// What is told is a value and a number, together in each cell (apl_tell), so that nothing has to be ordered. A tile
-// waits for tiles alone whose blocks came before: these are there and go on. The last block that has looked back makes
-// all cells zero again. With one block there is one tile, and nothing is told. Elements beyond the end are neutral.
-// Each thread reads and writes its neighbours at once where they are contiguous and aligned.
+// What is published is a value and a number, together in each cell (apl_publish), so that nothing has to be ordered. A
+// tile waits for tiles alone whose blocks came before: these are there and go on. The last block that has looked back
+// makes all cells zero again. With one block there is one tile, and nothing is published. Elements beyond the end are
+// neutral. Each thread reads and writes its neighbours at once where they are contiguous and aligned.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using KernelBlock = kernel::Block;
 
 namespace {
 
-// What is told of a tile: by itself, with all before it.
+// What is published of a tile: by itself, with all before it.
 constexpr std::int64_t kOwn = 1, kWhole = 2;
 
 }  // namespace
@@ -47,7 +47,7 @@ class LookBack : NeighbourScan {
 
   void take_tile(KernelBlock& out);
   void scan_tile(KernelBlock& out);
-  void tell(std::int64_t number, const Each& value, KernelBlock& out) const;
+  void publish(std::int64_t number, const Each& value, KernelBlock& out) const;
   void look(KernelBlock& out);
   void write_results(KernelBlock& out);
   void read_scattered(KernelBlock& out);
@@ -175,12 +175,12 @@ void LookBack::scan_tile(KernelBlock& out) {
   out.push_back(steps(step, std::move(slots)));
 }
 
-void LookBack::tell(std::int64_t number, const Each& value, KernelBlock& out) const {
+void LookBack::publish(std::int64_t number, const Each& value, KernelBlock& out) const {
   std::int64_t word = 0;
   constexpr std::int64_t kWord = 4;
   for (std::size_t k = 0; k < types_.size(); ++k) {
     const ExprPtr cell = infix("+", infix("*", cast(kIndex, variable(tile_)), number_of(words_)), number_of(word));
-    out.push_back(do_call("apl_tell", {variable(cells_), cell, number_of(number), value(k)}));
+    out.push_back(do_call("apl_publish", {variable(cells_), cell, number_of(number), value(k)}));
     word += (byte_size(types_[k]) + kWord - 1) / kWord;
   }
 }
@@ -190,9 +190,9 @@ void LookBack::look(KernelBlock& out) {
   Unit& unit = team_.unit_;
   const ExprPtr lane = variable(lane_), zero = number_of(0), one = number_of(1), warp = number_of(warp_size_);
   const std::string last = unit.fresh("last"), goes_on = unit.fresh("goes_on"), from = unit.fresh("from"),
-                    told = unit.fresh("number"), nearest = unit.fresh("nearest"), step = unit.fresh("step");
+                    seen = unit.fresh("number"), nearest = unit.fresh("nearest"), step = unit.fresh("step");
   const CType number_type{ScalarType::u32, false};
-  const std::vector<std::string> values = fresh_of_each("_told"), ends = fresh_of_each("_end"),
+  const std::vector<std::string> values = fresh_of_each("_seen"), ends = fresh_of_each("_end"),
                                  shared = fresh_of_each("_before_s"), whole = fresh_of_each("_whole");
   for (std::size_t k = 0; k < types_.size(); ++k) out.push_back(team_.shared_array(shared[k], type_of(k), 1));
   declare_each(
@@ -210,14 +210,14 @@ void LookBack::look(KernelBlock& out) {
       },
       first_warp);
   KernelBlock own;
-  tell(kOwn, of_tile, own);
+  publish(kOwn, of_tile, own);
   KernelBlock back{kernel::branch(infix("==", lane, zero), std::move(own)),
                    declare(kInt, last, infix("-", variable(tile_), one), false), declare(kInt, goes_on, one, false)};
   KernelBlock window;
   window.push_back(declare(kInt, from, infix("-", variable(last), lane)));
   // Before the first tile there is nothing.
   window.push_back(
-      declare(number_type, told, select(infix("<", variable(from), zero), number_of(kWhole), zero), false));
+      declare(number_type, seen, select(infix("<", variable(from), zero), number_of(kWhole), zero), false));
   declare_each(
       values, [&](std::size_t k) { return neutral(k); }, window);
   KernelBlock ask;
@@ -225,23 +225,23 @@ void LookBack::look(KernelBlock& out) {
   constexpr std::int64_t kWord = 4;
   for (std::size_t k = 0; k < types_.size(); ++k) {
     const ExprPtr cell = infix("+", infix("*", cast(kIndex, variable(from)), number_of(words_)), number_of(word));
-    const ExprPtr answer = call("apl_told", {variable(cells_), cell, prefix("&", variable(values[k]))});
+    const ExprPtr answer = call("apl_published", {variable(cells_), cell, prefix("&", variable(values[k]))});
     // All values must be of one telling.
     if (k == 0) {
-      ask.push_back(assign(variable(told), answer));
+      ask.push_back(assign(variable(seen), answer));
     } else {
       const std::string also = unit.fresh("number");
       ask.push_back(declare(number_type, also, answer));
-      ask.push_back(assign(variable(told), select(infix("==", variable(also), variable(told)), variable(told), zero)));
+      ask.push_back(assign(variable(seen), select(infix("==", variable(also), variable(seen)), variable(seen), zero)));
     }
     word += (byte_size(types_[k]) + kWord - 1) / kWord;
   }
   Stmt wait;
   wait.kind = Stmt::Kind::while_loop;
-  wait.value = infix("==", variable(told), zero);
+  wait.value = infix("==", variable(seen), zero);
   wait.body = std::move(ask);
   window.push_back(std::move(wait));
-  window.push_back(declare(kInt, nearest, call("apl_first_lane", {infix("==", variable(told), number_of(kWhole))})));
+  window.push_back(declare(kInt, nearest, call("apl_first_lane", {infix("==", variable(seen), number_of(kWhole))})));
   // What is before that tile is in it.
   KernelBlock beyond;
   for (std::size_t k = 0; k < types_.size(); ++k) beyond.push_back(assign(value(k), neutral(k)));
@@ -264,7 +264,7 @@ void LookBack::look(KernelBlock& out) {
   declare_each(ends, of_tile, leads);
   combine(
       before, of_tile, [&](std::size_t k) { return variable(ends[k]); }, leads);
-  tell(
+  publish(
       kWhole, [&](std::size_t k) { return variable(ends[k]); }, leads);
   for (std::size_t k = 0; k < types_.size(); ++k) leads.push_back(assign(element(shared[k], zero), before(k)));
   // The block asks no tile any more: who comes last is known long before it ends.

@@ -41,7 +41,7 @@ void Team::fold_blocks(const Screma& op, const std::vector<Value>& accumulators,
   const ExprPtr blocks = variable(team_.blocks), lane = variable(team_.lane), one = number_of(1);
   const auto type_of = [&](Value acc) { return CType{unit_.function.type(acc).element, false}; };
   const SegOp& kernel = std::get<SegOp>(stm_.op);
-  const Poly several = poly_min(1, *kernel.blocks - 1);  // 0: there is one block, and nothing to be told
+  const Poly several = poly_min(1, *kernel.blocks - 1);  // 0: there is one block, and nothing to publish
   std::vector<std::string> parts;
   for (const Value acc : accumulators) {
     parts.push_back(unit_.fresh(unit_.function.values.name(acc) + "_parts"));

@@ -8,6 +8,7 @@
 #include "codegen/lower/vector_loops.h"
 
 #include "ir/attributes.h"
+#include "ir/layouts.h"
 #include "ir/walk.h"
 
 namespace apl::lower {

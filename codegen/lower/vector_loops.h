@@ -12,7 +12,7 @@
 namespace apl::lower {
 
 // Nothing but scalars and elements: no loop, check or memory of its own.
-bool is_straight(const Block& block);
+bool is_straight(const kernel::Block& block);
 // The constant factor of `symbol` in the position; nullopt: it is none, or not known.
 std::optional<std::int64_t> step_along(const Poly& position, Value symbol);
 

@@ -21,7 +21,7 @@ extern "C" {
 
 #define APL_PLAN_DIMS 16
 #define APL_PLAN_OPERANDS 6
-#define APL_MAX_PLANS 12        // at most in a generated program, for one contraction
+#define APL_MAX_PLANS 16        // at most in a generated program, for one contraction
 #define APL_PLAN_MOST_LANES 64  // of a warp, and banks of shared memory
 
 // The roles of a schedule's dims (ir/op.h), in the same order.
@@ -52,6 +52,7 @@ struct apl_contraction {
   int32_t matrix;                       // products of matrix units that make one of these; 0: it is none for them
   int32_t copies;                       // operands that kernels before transpose,
   int64_t copied_bytes;                 // and what these write
+  int32_t parts_transposed;             // split, its parts are of the contraction with transposed operands
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];
@@ -169,6 +170,9 @@ enum apl_variant {
   APL_VARIANTS
 };
 
+// What the textual IR calls the alternative; "": there is none of this number.
+APL_PLAN_API const char* apl_variant_name(int variant);
+
 // Plans to choose among, and which are struck out (null: none are). Null `plans`: any plan will do.
 struct apl_plan_list {
   const struct apl_plan* plans;
@@ -185,12 +189,11 @@ struct apl_variant_choice {
   double padded_seconds;
 };
 
-// What there is to choose among: plans of the contraction, of its parts (null: it is not split), and of the same with
-// transposed operands (`transposed` null: there is no such variant).
+// What there is to choose among, by variant: plans (null: there is no such variant, or it has none, as the untiled
+// one), and what is left to tile where kernels before change that (null: the contraction).
 struct apl_variant_lists {
-  const struct apl_plan_list *tiled, *parts;
-  const struct apl_contraction* transposed;
-  const struct apl_plan_list* of_transposed;
+  const struct apl_plan_list* plans[APL_VARIANTS];
+  const struct apl_contraction* contractions[APL_VARIANTS];
 };
 
 // The cheapest variant. `only` restricts to one variant; 0: any.

@@ -224,26 +224,41 @@ static void split(struct split_search* s, const struct apl_plan_list* list) {
   }
 }
 
+const char* apl_variant_name(int variant) {
+  switch ((enum apl_variant)variant) {
+    case APL_VARIANT_TILED: return "tiled";
+    case APL_VARIANT_SPLIT: return "split";
+    case APL_VARIANT_UNTILED: return "untiled";
+    case APL_VARIANT_TRANSPOSED: return "transposed";
+    case APL_VARIANTS: break;
+  }
+  return "";
+}
+
 // Seconds; below 0 where a program does not have it.
-static double price(enum apl_variant variant, const struct apl_contraction* c, const struct apl_variant_lists* lists,
-                    const struct apl_device* device, struct apl_variant_choice* choice) {
+static double price(enum apl_variant variant, const struct apl_contraction* whole,
+                    const struct apl_variant_lists* lists, const struct apl_device* device,
+                    struct apl_variant_choice* choice) {
+  const struct apl_contraction* c = lists->contractions[variant] ? lists->contractions[variant] : whole;
+  const struct apl_plan_list* plans = lists->plans[variant];
   struct apl_plan plan;
   switch (variant) {
     case APL_VARIANT_TILED: {
-      const double seconds = best_time(c, lists->tiled, device, &plan);
+      const double seconds = best_time(c, plans, device, &plan);
       if (seconds >= 0) choice->padded_seconds = apl_padded_estimate(c, &plan, device);
       return seconds;
     }
     case APL_VARIANT_SPLIT: {
-      if (!lists->parts || points_of(c) <= 0) return -1;
-      struct split_search s = {.c = c, .device = device, .splits = 1};
-      split(&s, lists->parts);
+      if (!plans || points_of(c) <= 0) return -1;
+      const struct apl_contraction* transposed = lists->contractions[APL_VARIANT_TRANSPOSED];
+      const struct apl_contraction* cut = c->parts_transposed && transposed ? transposed : c;
+      struct split_search s = {.c = cut, .device = device, .splits = 1};
+      split(&s, plans);
       choice->splits = s.splits;
       return s.splits > 1 ? s.seconds : -1;
     }
     case APL_VARIANT_UNTILED: return apl_untiled_estimate(c, device);
-    case APL_VARIANT_TRANSPOSED:
-      return lists->transposed ? best_time(lists->transposed, lists->of_transposed, device, &plan) : -1;
+    case APL_VARIANT_TRANSPOSED: return plans ? best_time(c, plans, device, &plan) : -1;
     case APL_VARIANTS: break;
   }
   return -1;

@@ -128,7 +128,7 @@ class Keeper {
     return !get_if<Index>(stm) || !may_change(std::get<Index>(stm.op).array);
   }
 
-  // Whether a statement may overwrite the array, or what it is a part of: one that is handed on other than to kernels.
+  // Whether a statement may overwrite the array, or what it is a part of: one that goes elsewhere than to kernels.
   bool may_change(Value array) const {
     const auto users = users_.find(array);
     return held_by_host_.contains(array) ||

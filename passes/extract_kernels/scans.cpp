@@ -1,4 +1,4 @@
-// A scan at the top is one kernel on a GPU, if blocks can tell each other what its operators give, each of which scans
+// A scan at the top is one kernel on a GPU, if blocks can publish what its operators give, each of which scans
 // a tile (codegen/lower/look_back.cpp):
 //
 //   let {r} = scanomap(i < n, {xs}, f, op, ne)

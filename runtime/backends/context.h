@@ -93,10 +93,10 @@ struct apl_plan_set {
   const struct apl_plan_parameter* parameters;  // ends with a NULL name
 };
 
-// The variants of a contraction: kernels of its plans, and those beside them, which are compiled when
-// their variant is chosen (their names end with NULL).
+// The variants of a contraction (enum apl_variant): kernels of their plans, and those beside them, which are compiled
+// when their variant is chosen (their names end with NULL).
 struct apl_variant_set {
-  const struct apl_plan_set *tiled, *parts, *transposed;  // NULL: there is no such variant
+  const struct apl_plan_set* plans[APL_VARIANTS];  // NULL: there is no such variant, or it has no plans
   const char* const* kernels[APL_VARIANTS];
 };
 
@@ -170,11 +170,10 @@ struct apl_backend {
   int (*choose)(struct apl_context* ctx, const struct apl_contraction* contraction, const struct apl_plan_set* set,
                 int32_t* plan);
   // How a contraction is computed with these sizes (enum apl_variant; `only`: if not 0, which one), and in how many
-  // parts. `transposed` is what remains of it once operands are transposed, or NULL.
-  int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* contraction,
-                        const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
-                        int64_t* variant, int64_t* splits);
-  // Memory of the backend's own for what the blocks of a kernel tell each other: zeros, which kernels leave so. It is
+  // parts. `contractions` has what is left to tile by variant, that of the tiled one at least; NULL: the same.
+  int (*choose_variant)(struct apl_context* ctx, const struct apl_contraction* const* contractions,
+                        const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits);
+  // Memory of the backend's own for what the blocks of a kernel publish: zeros, which kernels leave so. It is
   // there until more is asked for, or the backend ends.
   int (*zeros)(struct apl_context* ctx, int64_t bytes, void** data);
   // A scalar's memory that kernels write and the host alone reads, by `download` as any other; released as such. May be

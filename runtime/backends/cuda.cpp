@@ -171,7 +171,7 @@ class CudaBackend : public Backend {
       if (zeros_ != 0) driver_.free(std::exchange(zeros_, 0));
       zero_bytes_ = 0;
       const auto size = static_cast<std::size_t>(bytes);
-      const std::string name = fmt::format("allocating {} bytes for what blocks tell each other", bytes);
+      const std::string name = fmt::format("allocating {} bytes for what blocks publish", bytes);
       if (auto ok = driver_.check(driver_.allocate(&zeros_, size), name); !ok) return std::move(ok).error();
       if (auto ok = driver_.check(driver_.set_bytes(zeros_, 0, size, stream_), name); !ok) return std::move(ok).error();
       zero_bytes_ = bytes;

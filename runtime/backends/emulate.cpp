@@ -105,7 +105,7 @@ class EmulateBackend : public Backend {
   Result<void*> zeros(std::int64_t bytes) override {
     if (zeros_ && bytes == zero_bytes_) return zeros_;
     forget_zeros();
-    auto data = allocate(bytes, "what blocks tell each other");
+    auto data = allocate(bytes, "what blocks publish");
     if (!data) return data;
     const std::vector<unsigned char> start(static_cast<std::size_t>(bytes));
     if (auto ok = upload(*data, start.data(), bytes); !ok) return std::move(ok).error();
@@ -222,7 +222,7 @@ class EmulateBackend : public Backend {
     forget_zeros();
     return make_error(
         Code::bug_internal, {},
-        fmt::format("kernel {} leaves byte {} of what blocks tell each other other than zero", kernel, left - first));
+        fmt::format("kernel {} leaves byte {} of what blocks publish other than zero", kernel, left - first));
   }
   void forget_zeros() {
     if (zeros_) machine_.memory.release(std::exchange(zeros_, nullptr));

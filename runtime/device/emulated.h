@@ -25,8 +25,8 @@ struct apl_emulator {
   // A scatter's write comes next: the location of its message, and the indices of the element.
   void (*scatter)(void* self, int location, int count, const int64_t* at, int line);
   unsigned char* lanes;  // what the running block's warps exchange (warp.h)
-  // Between blocks: what a thread did before is done for those that it tells, what it was told is so behind it; and an
-  // atomic access: 2 as above, 5 reads, 6 writes.
+  // Between blocks: what a thread did before is done for those that see what it posts, and what it saw is so behind it;
+  // and an atomic access: 2 as above, 5 reads, 6 writes.
   void (*fence)(void* self, int line);
   void (*atomic)(void* self, const void* base, int64_t index, int bytes, int write, int line);
 };

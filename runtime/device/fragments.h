@@ -1,4 +1,4 @@
-// Products of two tiles in shared memory by matrix units, from tiles as the cores have them: of f64, and of f32 by
+// Products of two tiles in shared memory by matrix units, from tiles as multiply-adds have them: of f64, and of f32 by
 // tf32. Each thread loads its fragments.
 #ifndef APL_DEVICE_FRAGMENTS_H
 #define APL_DEVICE_FRAGMENTS_H
@@ -35,7 +35,7 @@ APL_DEVICE void apl_mma_doubles(double* sums, const double* a, double b) {
         : "+d"(sums[e * 2]), "+d"(sums[e * 2 + 1])
         : "d"(a[e]), "d"(b));
 #else
-  // Devices without it, which are given programs for others: by the cores.
+  // Devices without it, which are given programs for others: by multiply-adds.
   const int lane = apl_lane();
   APL_UNROLL
   for (int e = 0; e < 4; ++e) {
@@ -142,7 +142,7 @@ APL_DEVICE void apl_mma_tf32(float* sums, const uint32_t* a, const uint32_t* b) 
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  // Devices without it, which are given programs for others: by the cores.
+  // Devices without it, which are given programs for others: by multiply-adds.
   const int lane = apl_lane();
   APL_UNROLL
   for (int e = 0; e < 4; ++e) {
@@ -172,10 +172,10 @@ APL_DEVICE void apl_split(float x, uint32_t& high, uint32_t& low) {
 
 // Eight steps of the depth of a product of two tiles of f32 by one product of tf32, or by three: of the factors'
 // larger parts, and of each larger one with the smaller part of the other. Units cut off what they add, so the three
-// are added up from zero, and by the cores to the sum. A warp's threads keep sums as the mainloop of contractions does:
-// along P a thread of eight has rows `p_first` + i, four neighbours at a time, along Q one of four has eight neighbours
-// at a time, of which `q_first` is the warp's first. Tiles are those of apl_multiply_doubles. Sums lie with P
-// innermost.
+// are added up from zero, and by multiply-adds to the sum. A warp's threads keep sums as the mainloop of contractions
+// does: along P a thread of eight has rows `p_first` + i, four neighbours at a time, along Q one of four has eight
+// neighbours at a time, of which `q_first` is the warp's first. Tiles are those of apl_multiply_doubles. Sums lie with
+// P innermost.
 template <int products, int p_each, int q_each, bool p_swizzled, bool q_swizzled>
 APL_DEVICE void apl_multiply_floats(float* sums, const apl_shared<float>& p, int p_at, int p_step, int p_first,
                                     const apl_shared<float>& q, int q_at, int q_step, int q_first) {

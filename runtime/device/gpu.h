@@ -138,8 +138,8 @@ APL_ATOMIC(or, apl_fetch_or)
 APL_ATOMIC(xor, apl_fetch_xor)
 #undef APL_ATOMIC
 
-// What blocks tell each other. A fence orders what its thread did before it for all who are told of it, and behind it
-// what others did before they told; atomic accesses order nothing of themselves. A ticket is how many came before,
+// What blocks publish. A fence orders what its thread did before it for all who see what it posts, and behind it what
+// others did before they posted; atomic accesses order nothing of themselves. A ticket is how many came before,
 // from 0 to `last`; then it is 0 again.
 APL_DEVICE void apl_fence() { __threadfence(); }
 template <class T, class I>

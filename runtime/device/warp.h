@@ -287,18 +287,18 @@ APL_DEVICE void apl_mma(float* sums, const uint32_t* a, const uint32_t* b);
 
 #endif
 
-// What a block tells the others: a value and a number that is not 0. Each 4 bytes of the value are in one cell with the
+// What a block publishes: a value and a number that is not 0. Each 4 bytes of the value are in one cell with the
 // number, so that no cell is seen without it, in whatever order cells are written and read.
 template <class T>
-APL_DEVICE void apl_tell(const apl_out<uint64_t>& cells, int64_t at, uint32_t number, T value) {
+APL_DEVICE void apl_publish(const apl_out<uint64_t>& cells, int64_t at, uint32_t number, T value) {
   uint64_t bits = 0;
   apl_copy_bytes(&bits, &value, sizeof(T));
   for (unsigned k = 0; k < sizeof(T); k += 4)
     apl_post(cells, at + k / 4, static_cast<uint64_t>(number) << 32 | (bits >> 8 * k & 0xffffffffu));
 }
-// The number, and the value with it; 0 if there is none, or another one is being told.
+// The number, and the value with it; 0 if there is none, or another one is being published.
 template <class T>
-APL_DEVICE uint32_t apl_told(const apl_out<uint64_t>& cells, int64_t at, T* value) {
+APL_DEVICE uint32_t apl_published(const apl_out<uint64_t>& cells, int64_t at, T* value) {
   const uint64_t first = apl_look(cells, at);
   uint64_t bits = first & 0xffffffffu;
   uint32_t number = static_cast<uint32_t>(first >> 32);

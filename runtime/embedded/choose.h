@@ -121,40 +121,48 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   return APL_SUCCESS;
 }
 
+static int32_t apl_plans_left(const struct apl_choices* choices) {
+  int32_t left = 0;
+  for (int32_t k = 0; k < choices->set->count; ++k) left += choices->banned[k] != APL_PLAN_IS_OTHER;
+  return left;
+}
+
 // The same for the variants of a contraction.
-static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* contraction,
-                              const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
-                              int64_t* variant, int64_t* splits) {
+static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* const* contractions,
+                              const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits) {
   struct futhark_context* ctx = apl_of(base);
-  struct apl_choices* tiled = apl_choices_of(ctx, set->tiled);
-  struct apl_choices* parts = set->parts ? apl_choices_of(ctx, set->parts) : NULL;
-  struct apl_choices* others = set->transposed ? apl_choices_of(ctx, set->transposed) : NULL;
-  if (!tiled || (set->parts && !parts) || (set->transposed && !others))
-    return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
+  const struct apl_contraction* contraction = contractions[APL_VARIANT_TILED];
+  struct apl_choices* choices[APL_VARIANTS] = {NULL};
+  for (int v = 0; v < APL_VARIANTS; ++v) {
+    if (set->plans[v]) choices[v] = apl_choices_of(ctx, set->plans[v]);
+    if (set->plans[v] && !choices[v]) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
+  }
+  struct apl_choices* tiled = choices[APL_VARIANT_TILED];
   for (int32_t k = 0; k < tiled->known_variants; ++k)
     if (apl_same_sizes(&tiled->variants[k].sizes, contraction)) {
       *variant = tiled->variants[k].variant;
       *splits = tiled->variants[k].splits;
       return APL_SUCCESS;
     }
-  // Numbers that were given ask for the variant that has them.
-  if (others && only == 0 && apl_is_given(ctx, set->tiled)) {
-    others = NULL;
-  } else if (others && only == 0 && apl_is_given(ctx, set->transposed)) {
-    only = APL_VARIANT_TRANSPOSED;
-    int32_t left = 0;
-    for (int32_t k = 0; k < set->transposed->count; ++k) left += others->banned[k] != APL_PLAN_IS_OTHER;
-    if (left == 0) return apl_refuse_parameters(base, set->transposed);
+  // Numbers that were given ask for the variant that has them; parts have those of the whole.
+  int given = 0;
+  for (int v = APL_VARIANT_TILED; v < APL_VARIANTS && only == 0 && given == 0; ++v)
+    if (set->plans[v] && apl_is_given(ctx, set->plans[v])) given = v;
+  if (given > APL_VARIANT_TILED) {
+    only = given;
+    if (apl_plans_left(choices[given]) == 0) return apl_refuse_parameters(base, set->plans[given]);
   }
-  const struct apl_plan_list tiled_list = {set->tiled->plans, set->tiled->count, tiled->banned};
-  struct apl_plan_list parts_list = {NULL, 0, NULL}, others_list = {NULL, 0, NULL};
-  if (parts) parts_list = (struct apl_plan_list){set->parts->plans, set->parts->count, parts->banned};
-  if (others) others_list = (struct apl_plan_list){set->transposed->plans, set->transposed->count, others->banned};
-  const struct apl_variant_lists lists = {&tiled_list, parts ? &parts_list : NULL, others ? transposed : NULL,
-                                          &others_list};
+  struct apl_plan_list plans[APL_VARIANTS];
+  struct apl_variant_lists lists = {{NULL}, {NULL}};
+  for (int v = APL_VARIANT_TILED; v < APL_VARIANTS; ++v) {
+    if (!choices[v] || (given == APL_VARIANT_TILED && !apl_is_given(ctx, set->plans[v]))) continue;
+    plans[v] = (struct apl_plan_list){set->plans[v]->plans, set->plans[v]->count, choices[v]->banned};
+    lists.plans[v] = &plans[v];
+    lists.contractions[v] = contractions[v];
+  }
   struct apl_variant_choice choice;
   int32_t left = 0;
-  for (int32_t k = 0; k < set->tiled->count; ++k) left += !tiled->banned[k];
+  for (int32_t k = 0; k < set->plans[APL_VARIANT_TILED]->count; ++k) left += !tiled->banned[k];
   // Where no plan fits, the choice among them says so.
   if (left == 0 || apl_variant_select(contraction, &lists, only, &ctx->device, &choice) == 0)
     choice.variant = APL_VARIANT_TILED;
@@ -179,10 +187,9 @@ static int apl_choose(struct apl_context* base, const struct apl_contraction* co
   *plan = 0;
   return APL_SUCCESS;
 }
-static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* contraction,
-                              const struct apl_contraction* transposed, const struct apl_variant_set* set, int only,
-                              int64_t* variant, int64_t* splits) {
-  (void)base, (void)contraction, (void)transposed, (void)set, (void)only;
+static int apl_choose_variant(struct apl_context* base, const struct apl_contraction* const* contractions,
+                              const struct apl_variant_set* set, int only, int64_t* variant, int64_t* splits) {
+  (void)base, (void)contractions, (void)set, (void)only;
   *variant = APL_VARIANT_TILED;
   *splits = 1;
   return APL_SUCCESS;

@@ -49,7 +49,7 @@ struct apl_machine {
   int32_t name_count;
   bool* is_loaded;  // one a lazy kernel
   struct apl_pool pool;
-  uint64_t zeros;  // for what blocks of a kernel tell each other
+  uint64_t zeros;  // for what blocks of a kernel publish
   int64_t zero_bytes;
 #if APL_HAS_PRODUCTS
   struct apl_made_operands operands;
@@ -212,7 +212,7 @@ static int apl_cuda_zeros(struct apl_context* base, int64_t bytes, void** data) 
     if (result == 0) m->zeros = 0, m->zero_bytes = 0;
     if (result == 0) result = apl_cuda_take_memory(apl_of(base), (uint64_t)bytes, &m->zeros);
     if (result == 0) result = m->set_bytes(m->zeros, 0, (size_t)bytes, m->stream);
-    const int status = apl_cuda_leave(base, result, "allocating memory for what blocks tell each other");
+    const int status = apl_cuda_leave(base, result, "allocating memory for what blocks publish");
     if (status != APL_SUCCESS) return status;
     m->zero_bytes = bytes;
   }

@@ -92,10 +92,10 @@ class Bridge {
     std::vector<Known> known;
     std::size_t next = 0;
   };
-  static int choose_variant(apl_context* ctx, const apl_contraction* contraction, const apl_contraction* transposed,
-                            const apl_variant_set* set, int only, std::int64_t* variant, std::int64_t* splits);
-  Status choose_variant(const apl_contraction& contraction, const apl_contraction* transposed,
-                        const apl_variant_set& set, int only, std::int64_t& variant, std::int64_t& splits);
+  static int choose_variant(apl_context* ctx, const apl_contraction* const* contractions, const apl_variant_set* set,
+                            int only, std::int64_t* variant, std::int64_t* splits);
+  Status choose_variant(const apl_contraction* const* contractions, const apl_variant_set& set, int only,
+                        std::int64_t& variant, std::int64_t& splits);
   Status load_kernel(const std::string& kernel);
 
   static int sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done);

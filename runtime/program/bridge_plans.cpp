@@ -1,6 +1,8 @@
 // The choice among plans of a kernel: by the model, then by what the compiler made of them.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "runtime/program/bridge.h"
 
 namespace apl::program {
@@ -79,28 +81,32 @@ Result<std::int32_t> Bridge::choose(const apl_contraction& contraction, const ap
   return chosen;
 }
 
-int Bridge::choose_variant(apl_context* ctx, const apl_contraction* contraction, const apl_contraction* transposed,
-                           const apl_variant_set* set, int only, std::int64_t* variant, std::int64_t* splits) {
-  return finish(ctx, of(ctx).choose_variant(*contraction, transposed, *set, only, *variant, *splits));
+int Bridge::choose_variant(apl_context* ctx, const apl_contraction* const* contractions, const apl_variant_set* set,
+                           int only, std::int64_t* variant, std::int64_t* splits) {
+  return finish(ctx, of(ctx).choose_variant(contractions, *set, only, *variant, *splits));
 }
 
-Status Bridge::choose_variant(const apl_contraction& contraction, const apl_contraction* transposed,
-                              const apl_variant_set& set, int only, std::int64_t& variant, std::int64_t& splits) {
+Status Bridge::choose_variant(const apl_contraction* const* contractions, const apl_variant_set& set, int only,
+                              std::int64_t& variant, std::int64_t& splits) {
   constexpr std::size_t kKnown = 16;
+  const apl_contraction& contraction = *contractions[APL_VARIANT_TILED];
   VariantChoices& choices = variants_[&set];
   for (const VariantChoices::Known& known : choices.known)
     if (same_sizes(known.contraction, contraction)) {
       variant = known.variant, splits = known.splits;
       return Unit{};
     }
-  const auto list = [&](const apl_plan_set* plans) {
-    const auto spilled = choices_.find(plans);
-    return apl_plan_list{plans->plans, plans->count,
-                         spilled == choices_.end() ? nullptr : spilled->second.spilled.data()};
-  };
-  const apl_plan_list tiled = list(set.tiled), parts = set.parts ? list(set.parts) : apl_plan_list{},
-                      others = set.transposed ? list(set.transposed) : apl_plan_list{};
-  const apl_variant_lists lists{&tiled, set.parts ? &parts : nullptr, set.transposed ? transposed : nullptr, &others};
+  std::array<apl_plan_list, APL_VARIANTS> plans{};
+  apl_variant_lists lists{};
+  for (std::size_t v = 0; v < plans.size(); ++v) {
+    const apl_plan_set* of_variant = set.plans[v];
+    if (of_variant == nullptr) continue;
+    const auto spilled = choices_.find(of_variant);
+    plans[v] = {of_variant->plans, of_variant->count,
+                spilled == choices_.end() ? nullptr : spilled->second.spilled.data()};
+    lists.plans[v] = &plans[v];
+    lists.contractions[v] = contractions[v];
+  }
   apl_variant_choice choice;
   // Where no plan fits, the choice among them says so.
   if (apl_variant_select(&contraction, &lists, only, &plans_.device, &choice) == 0) choice.variant = APL_VARIANT_TILED;

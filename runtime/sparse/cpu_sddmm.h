@@ -1,4 +1,4 @@
-// Sampled products: a part of cpu_kernels.h, whose macros it uses.
+// SDDMM: a part of cpu_kernels.h, whose macros it uses.
 
 // Halves of halves: lanes one after the other would wait for each other.
 APL_SPARSE_INLINE real APL_SPARSE_NAME(lanes_sum)(const vector sums) {

@@ -55,7 +55,7 @@ double apl_sparse_windows_cost(const struct apl_sparse_packed* f, double row_byt
   const int64_t rounds = cost_rounds(f->longest_window, c->split * c->flight);
   const int is_narrow = row_bytes <= 64, usual = is_narrow ? 4 : 8;
   const double shares =
-      d->sparse_windows_share * f->parts * log2((double)c->split);  // what warps that share a window tell each other
+      d->sparse_windows_share * f->parts * log2((double)c->split);  // what warps that share a window exchange
   const double latency = steps[k] * (is_narrow ? d->sparse_windows_narrow : 1) * (double)rounds + shares;
   double bytes = bytes_left[k] * row_bytes * (double)(f->steps * APL_SPARSE_STEP);
   bytes *= 1e-6 * (cost_is_large(f, row_bytes) ? d->sparse_windows_megabyte_far : d->sparse_windows_megabyte);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <random>
 
+#include "machine/tiles/plan.h"
 #include "tests/contractions/spec.h"
 
 namespace apl::contraction_tests {
@@ -215,7 +216,8 @@ void draw_odd(Spec& spec, Dice& dice) {
 void draw_plan(Spec& spec, const std::vector<Parameter>& parameters) {
   Dice dice(spec.seed ^ 0x504c414e);
   // Where it is open how it is computed, half say so.
-  if (spec.default_plan && dice.chance(50)) spec.plan["variant"] = static_cast<std::int64_t>(1 + dice.below(4));
+  if (spec.default_plan && dice.chance(50))
+    spec.plan["variant"] = static_cast<std::int64_t>(1 + dice.below(APL_VARIANTS - 1));
   if (spec.default_plan || parameters.empty()) return;
   for (const Parameter& p : parameters) spec.plan[p.name] = 1;
   const bool for_units = spec.units && spec.operands.size() == 2;

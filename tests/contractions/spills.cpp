@@ -1,6 +1,7 @@
 #include "tests/contractions/spills.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <unistd.h>
 #include <algorithm>
@@ -43,8 +44,7 @@ struct Subject {
   testing::Sizes sizes;
   FunctionPtr function;
   std::shared_ptr<Variants> variants;
-  Family tiled, parts, transposed;
-  std::array<Family*, 3> families() { return {&tiled, &parts, &transposed}; }
+  std::array<Family, APL_VARIANTS> families;
 };
 
 struct SpillBatch {
@@ -52,26 +52,29 @@ struct SpillBatch {
   std::map<std::string, std::string> texts;  // of kernels
 };
 
-// Names of kernels by the list that generated host code has for them, and the lists of variants by the set of these:
-// tiled, in parts, with transposed operands ("": there is none).
+// Names of kernels by the list that generated host code has for them, and the lists of variants by the set of these
+// ("": there is none).
 struct KernelLists {
   std::map<std::string, std::vector<std::string>> kernels;
-  std::map<std::string, std::array<std::string, 3>> variants;
+  std::map<std::string, std::array<std::string, APL_VARIANTS>> variants;
 };
 
 KernelLists kernel_lists(const std::string& host) {
   static const std::regex kList(R"(static const char \*const (\w+)_kernels\[\] = \{([^}]*)\};)");
   static const std::regex kName(R"re("(\w+)")re");
-  static const std::regex kVariants(
-      R"(apl_variant_set (\w+) = \{&(\w+)_set, (?:&(\w+)_set|NULL), (?:&(\w+)_set|NULL),)");
+  static const std::regex kVariants(R"(apl_variant_set (\w+) = \{\{([^}]*)\})"), kSet(R"(&(\w+)_set|NULL)");
   KernelLists lists;
   for (std::sregex_iterator at(host.begin(), host.end(), kList), end; at != end; ++at) {
     const std::string names = (*at)[2];
     for (std::sregex_iterator name(names.begin(), names.end(), kName); name != end; ++name)
       lists.kernels[(*at)[1]].push_back((*name)[1]);
   }
-  for (std::sregex_iterator at(host.begin(), host.end(), kVariants), end; at != end; ++at)
-    lists.variants[(*at)[1]] = {(*at)[2], (*at)[3], (*at)[4]};
+  for (std::sregex_iterator at(host.begin(), host.end(), kVariants), end; at != end; ++at) {
+    const std::string sets = (*at)[2];
+    auto& list = lists.variants[(*at)[1]];
+    std::transform(std::sregex_iterator(sets.begin(), sets.end(), kSet), end, list.begin(),
+                   [](const std::smatch& set) { return set[1].str(); });
+  }
   return lists;
 }
 
@@ -108,13 +111,11 @@ Result<SpillBatch> make_batch(const std::vector<Measured>& programs) {
     subject.sizes = asked.sizes;
     subject.function = *function;
     subject.variants = variants.begin()->second;
-    const std::array of_variant{subject.variants->tiled, subject.variants->parts, subject.variants->transposed};
-    const auto& sets = lists.variants.at(subject.variants->tiled->name + "_variants");
-    for (std::size_t v = 0; v < of_variant.size(); ++v) {
-      if (!of_variant[v]) continue;
-      Family& family = *subject.families()[v];
-      family.plan_kernels = of_variant[v];
-      family.kernels = lists.kernels.at(sets[v]);
+    const auto& sets = lists.variants.at(subject.variants->tiled().name + "_variants");
+    for (auto&& [family, plan_kernels, set] : ranges::views::zip(subject.families, subject.variants->plans, sets)) {
+      if (!plan_kernels) continue;
+      family.plan_kernels = plan_kernels;
+      family.kernels = lists.kernels.at(set);
       family.spilled.assign(family.kernels.size(), 0);
     }
   }
@@ -143,20 +144,24 @@ struct Choice {
 
 // As runtime/program/bridge_plans.cpp chooses.
 Choice choose(Subject& subject, const apl_device& device) {
-  Choice choice{&subject.tiled, 0, contraction_of(subject, subject.tiled, 1)};
-  const apl_plan_list tiled = list_of(subject.tiled), parts = list_of(subject.parts),
-                      of_transposed = list_of(subject.transposed);
+  std::array<apl_plan_list, APL_VARIANTS> plans{};
+  std::array<apl_contraction, APL_VARIANTS> contractions{};
+  apl_variant_lists lists{};
+  for (std::size_t v = 0; v < plans.size(); ++v) {
+    const Family& family = subject.families[v];
+    if (!family.plan_kernels) continue;
+    plans[v] = list_of(family);
+    lists.plans[v] = &plans[v];
+    if (family.plan_kernels->data.splits()) continue;
+    contractions[v] = contraction_of(subject, family, 1);
+    lists.contractions[v] = &contractions[v];
+  }
   apl_variant_choice variant;
-  const bool may_transpose = subject.transposed.plan_kernels != nullptr;
-  apl_contraction transposed{};
-  if (may_transpose) transposed = contraction_of(subject, subject.transposed, 1);
-  const apl_variant_lists lists{&tiled, subject.parts.plan_kernels ? &parts : nullptr,
-                                may_transpose ? &transposed : nullptr, may_transpose ? &of_transposed : nullptr};
-  if (apl_variant_select(&choice.contraction, &lists, 0, &device, &variant) == 0) variant.variant = APL_VARIANT_TILED;
-  if (variant.variant == APL_VARIANT_UNTILED) return {};
-  if (variant.variant == APL_VARIANT_SPLIT)
-    choice = {&subject.parts, 0, contraction_of(subject, subject.parts, variant.splits)};
-  if (variant.variant == APL_VARIANT_TRANSPOSED) choice = {&subject.transposed, 0, transposed};
+  if (apl_variant_select(&contractions[APL_VARIANT_TILED], &lists, 0, &device, &variant) == 0)
+    variant.variant = APL_VARIANT_TILED;
+  Family& family = subject.families.at(static_cast<std::size_t>(variant.variant));
+  if (!family.plan_kernels) return {};
+  Choice choice{&family, 0, contraction_of(subject, family, variant.splits)};
   const apl_plan_list list = list_of(*choice.family);
   const int best = apl_plan_best_of(&choice.contraction, list.plans, list.count, &device, list.banned);
   choice.plan = best < 0 ? 0 : static_cast<std::size_t>(best);
@@ -237,8 +242,8 @@ bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print,
     for (Subject& subject : batch->subjects) {
       choices.push_back(choose(subject, *device));
       if (choices.back().family) wanted.insert(choices.back().family->kernels[choices.back().plan]);
-      for (Family* family : subject.families())
-        for (std::size_t k = 0; every_plan && k < family->kernels.size(); ++k) wanted.insert(family->kernels[k]);
+      for (Family& family : subject.families)
+        for (std::size_t k = 0; every_plan && k < family.kernels.size(); ++k) wanted.insert(family.kernels[k]);
     }
     std::erase_if(wanted, [&](const std::string& name) { return known.contains(name); });
     if (wanted.empty()) {
@@ -252,15 +257,15 @@ bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print,
     }
     known.merge(*made);
     for (Subject& subject : batch->subjects)
-      for (Family* family : subject.families())
-        for (std::size_t k = 0; k < family->kernels.size(); ++k) {
-          const auto found = known.find(family->kernels[k]);
+      for (Family& family : subject.families)
+        for (std::size_t k = 0; k < family.kernels.size(); ++k) {
+          const auto found = known.find(family.kernels[k]);
           if (found == known.end() || !wanted.contains(found->first)) continue;
           ++tally.kernels;
           const bool spills = found->second.stack > 0;
           tally.spilling += spills ? 1 : 0;
-          if (spills || print) say({family, k, contraction_of(subject, *family, 2)}, found->second);
-          family->spilled[k] = spills ? 1 : 0;
+          if (spills || print) say({&family, k, contraction_of(subject, family, 2)}, found->second);
+          family.spilled[k] = spills ? 1 : 0;
           again = again || spills;
         }
   }

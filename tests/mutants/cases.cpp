@@ -410,7 +410,7 @@ const std::vector<Equivalent>& equivalents() {
     all.push_back({"swept tiled filtered", "guard `lane < 32`", "there are as many slots as lanes"});
     all.push_back(
         {"swept tiled filtered", "guard `tile > 0`", "before the first tile there is nothing: it learns of nothing"});
-    all.push_back({"swept tiled filtered", "guard `lane == 0` 1", "all lanes tell the same"});
+    all.push_back({"swept tiled filtered", "guard `lane == 0` 1", "all lanes publish the same"});
     for (const int k : {7, 8})
       all.push_back(
           {"swept", fmt::format("guard `step <= lane` {}", k), "its tiles are within one warp's first round"});

@@ -55,7 +55,7 @@ std::string message_of(const Fault& f) {
     case FaultKind::no_memory: return fmt::format("out of memory: to watch the {} elements of {}", f.count, f.array);
     case FaultKind::deadlock:
       return fmt::format(
-          "{} waits in line {} for what another block is to tell it, and so do all others of the {} blocks that have "
+          "{} waits in line {} for what another block is to publish, and so do all others of the {} blocks that have "
           "started: other blocks may start only when one of them has ended",
           who, f.actor.line, f.count);
     case FaultKind::divergence:

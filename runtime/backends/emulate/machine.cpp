@@ -53,7 +53,7 @@ Result<std::optional<Fault>> Machine::run(const apl_launch& launch, Kernel kerne
   launch_start_ = ++now_;
   block_starts_.clear();
   owners_.clear();
-  told_.clear();
+  posted_.clear();
   most_together_ = 1;
   attach(&table_);
   Permutation order(launch.blocks, random_);
@@ -140,9 +140,9 @@ Moment Machine::moment(int line) const {
   return moment;
 }
 
-// Threads that look at what others tell go on alone. Warps do so, too, as long as one waits for its own threads; then
-// all threads of the block wait at one barrier, or all have ended. A thread that left because of a failed check may be
-// missing: the failure is what the user hears of.
+// Threads that look at what others publish go on alone. Warps do so, too, as long as one waits for its own threads;
+// then all threads of the block wait at one barrier, or all have ended. A thread that left because of a failed check
+// may be missing: the failure is what the user hears of.
 std::vector<int> Machine::released() {
   Block& block = *running_;
   auto state_of = [&](int thread) -> const Thread& { return block.threads[static_cast<std::size_t>(thread)]; };

@@ -4,7 +4,7 @@
 // ends; then the next interval begins. Within an interval threads are unordered, and the shadow memory makes any
 // conflict a fault whatever the order was: what passes here is right in every schedule.
 //
-// Once a block looks at what another one tells it, blocks run at the same time: some of them are there, and a random
+// Once a block looks at what another one publishes, blocks run at the same time: some of them are there, and a random
 // one of these has its next interval; the next block starts, in a random order, when one has ended. So a block that
 // started goes on, and that is all a kernel may rely on, as on devices. If all threads that are there look again and
 // again at what nobody will change, that is a fault, too.
@@ -160,7 +160,7 @@ class Machine final : Order {
   std::uint64_t changes_ = 0;          // of anything that a thread may wait for
   int reads_ = 0;                      // of the running thread
   bool looks_in_vain_ = false;         // whether a thread did, often, in this interval
-  std::unordered_map<const void*, Clock> told_;  // by address: what an atomic write lets those know that look there
+  std::unordered_map<const void*, Clock> posted_;  // by address: what an atomic write lets those know that look there
 };
 
 }  // namespace apl::emulate

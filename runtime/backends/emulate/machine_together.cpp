@@ -14,7 +14,7 @@ constexpr int kInVain = 200;
 
 }  // namespace
 
-// From the first fence or atomic access on. Blocks that ended before told nobody anything.
+// From the first fence or atomic access on. Blocks that ended before posted nothing.
 void Machine::run_together() {
   if (most_together_ > 1) return;
   most_together_ = 2 + random_() % (kMostTogether - 1);
@@ -82,11 +82,11 @@ void Machine::atomic(const void* base, std::int64_t index, int bytes, Use use, i
   global(base, index, bytes, use, line);
   const void* at = static_cast<const unsigned char*>(base) + index * bytes;
   Thread& thread = self();
-  Clock& told = told_[at];
-  if (use != Use::post) thread.seen.join(told);
+  Clock& posted = posted_[at];
+  if (use != Use::post) thread.seen.join(posted);
   if (use == Use::look) return look_again(at);
-  if (use == Use::post) told.clear();
-  told.join(thread.released);
+  if (use == Use::post) posted.clear();
+  posted.join(thread.released);
   ++changes_;
 }
 

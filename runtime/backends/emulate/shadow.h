@@ -68,7 +68,7 @@ struct Moment {
 
 // begin_copy: an asynchronous write, whose value is not there yet; fold: an atomic step that reads and writes.
 // replace, repeat: writes of a scatter, of another value than is there and of the same. Threads may write the same.
-// look, post: atomic reads and writes, of what blocks tell each other.
+// look, post: atomic reads and writes, of what blocks publish.
 enum class Use { read, write, begin_copy, fold, replace, repeat, look, post };
 inline bool is_write(Use use) { return use != Use::read && use != Use::look; }
 

@@ -1,4 +1,4 @@
--- Maps over queries that hand on scores and weights are one map, and that is one kernel: for rows of queries and keys that
+-- Maps over queries that pass scores and weights on are one map, and that is one kernel: for rows of queries and keys that
 -- fit, and where there are blocks enough; else the nest is taken apart.
 -- RUN: inline,simplify,fuse,simplify,cse,extract-kernels,simplify
 -- PARAM: main.attention.from=1

@@ -30,7 +30,7 @@ entry lines (n: i64) : bool =
   let (_, values) = unzip (scan after (1, 0) (map (\i -> (-1, i)) (iota n)))
   in agree (==) values (\i -> (i + 1) / 2)
 
--- Products of matrices: the largest values that blocks tell each other.
+-- Products of matrices: the largest values that blocks publish.
 def times (a: f64, b: f64, c: f64, d: f64) (e: f64, f: f64, g: f64, h: f64) =
   (a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h)
 entry products (n: i64) : bool =

@@ -142,12 +142,12 @@ TEST_CASE("blocks that wait for each other: each fence is needed") {
     }
 }
 
-TEST_CASE("blocks that wait for each other: what they tell is told atomically") {
+TEST_CASE("blocks that wait for each other: what they publish is written atomically") {
   check_found(kernels::replace(kChain, "apl_look(flags, tile - 1)", "flags(tile - 1)"), run_chain, 7,
               "race on element");
   check_found(kernels::replace(kChain, "apl_post(flags, tile, 1u)", "flags(tile) = 1u"), run_chain, 7,
               "race on element");
-  // Told before it is there, though a fence stands between.
+  // Published before it is there, though a fence stands between.
   check_found(kernels::replace(kernels::replace(kChain, "    ends(tile) = sum;\n"), "    apl_post(flags, tile, 1u);\n",
                                "    apl_post(flags, tile, 1u);\n    ends(tile) = sum;\n"),
               run_chain, 7, "element");

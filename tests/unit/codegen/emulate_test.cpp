@@ -439,7 +439,7 @@ TEST_CASE("emulate: what the device cannot do is refused") {
   CHECK_FALSE(device.backend().upload(C, "12345", 5));
 }
 
-TEST_CASE("emulate: what blocks tell each other is of the size asked for, and zeros again behind a kernel") {
+TEST_CASE("emulate: what blocks publish is of the size asked for, and zeros again behind a kernel") {
   Device device = emulated(kernel("apl_out<int32_t> cells, int64_t at, int32_t left",
                                   "  if (apl_thread() == 0) {\n    cells(at) = 5;\n    cells(at) = left;\n  }\n"));
   const auto launch = [&](std::int64_t bytes, std::int64_t at, std::int32_t left) {
@@ -447,7 +447,7 @@ TEST_CASE("emulate: what blocks tell each other is of the size asked for, and ze
     return device.launch("k", 1, 32, 0, cells, at, left);
   };
   CHECK(launch(16, 3, 0));
-  check_fault(launch(8, 3, 0), apl::Code::run_index_out_of_bounds, {"what blocks tell each other"});
+  check_fault(launch(8, 3, 0), apl::Code::run_index_out_of_bounds, {"what blocks publish"});
   check_fault(launch(16, 2, 7), apl::Code::bug_internal, {"kernel k", "byte 8"});
   CHECK(launch(16, 2, 0));  // they are zeros again for the next
 }

@@ -160,7 +160,7 @@ Values inputs_for(const Module& module, const std::string& entry, std::int64_t s
 
 }  // namespace
 
-TEST_CASE("sparse products and samplings of a GPU's programs ask the runtime first") {
+TEST_CASE("sparse products and SDDMM of a GPU's programs ask the runtime first") {
   const std::string host = compiled().host;
   for (const char* call : {"backend->sparse_product", "backend->sparse_sddmm_product"}) {
     std::size_t count = 0;
@@ -260,7 +260,7 @@ TEST_CASE("small products are the program's own") {
   CHECK(apl::testing::same_results(*got, *expected));
 }
 
-TEST_CASE("C programs leave products of every type to the runtime: rows of sums, rounded or not, and samplings") {
+TEST_CASE("C programs leave products of every type to the runtime: rows of sums, rounded or not, and SDDMM") {
   std::string text = kSource;
   for (const char* type : {"i8", "u16", "i32", "u64", "f64"}) {
     std::string entry = R"(

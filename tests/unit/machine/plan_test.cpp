@@ -385,7 +385,8 @@ TEST_CASE("plans: a dozen cover random sizes") {
 
 int select_variant(const apl_contraction* c, const apl_plan_list* tiled, const apl_plan_list* parts, int only,
                    const apl_device* device, apl_variant_choice* choice) {
-  const apl_variant_lists lists{tiled, parts, nullptr, nullptr};
+  apl_variant_lists lists{};
+  lists.plans[APL_VARIANT_TILED] = tiled, lists.plans[APL_VARIANT_SPLIT] = parts;
   return apl_variant_select(c, &lists, only, device, choice);
 }
 

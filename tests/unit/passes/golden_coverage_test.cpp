@@ -11,6 +11,7 @@
 #include <string>
 
 #include "frontend/frontend.h"
+#include "machine/tiles/plan.h"
 #include "passes/pipeline.h"
 
 namespace {
@@ -82,6 +83,19 @@ TEST_CASE("every remark has a code that its pass declares") {
     for (const std::string& code : codes)
       CHECK_MESSAGE((known.contains(pass) && known.at(pass).contains(code)),
                     "pass " << pass << " does not declare its remark code " << code);
+}
+
+TEST_CASE("every variant of contractions that the model of tiles knows is an alternative in a golden file") {
+  static const std::regex kAlternative("\n *([a-z]+) \\{\n");
+  std::set<std::string> made;
+  for (const auto& entry : std::filesystem::directory_iterator(APL_SOURCE_DIR "/tests/golden/tile-contraction")) {
+    const std::string text = golden_text(entry.path());
+    for (std::sregex_iterator match(text.begin(), text.end(), kAlternative), last; match != last; ++match)
+      made.insert((*match)[1]);
+  }
+  for (int variant = APL_VARIANT_TILED; variant < APL_VARIANTS; ++variant)
+    CHECK_MESSAGE(made.contains(apl_variant_name(variant)),
+                  "tile-contraction makes no alternative '" << apl_variant_name(variant) << "' in a golden file");
 }
 
 TEST_CASE("every pass of passes.def has a folder of golden files") {
