@@ -290,6 +290,8 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   // of sums the rest has been enough, beside 64 it takes up to 166 in all, beside 32 up to 136.
   const int doubles = shape->has_mainloop && c->matrix && c->operand_count == 2 && c->operands[0].bytes == 8;
   if (doubles) fragments += apl_most(kManyDoubles - accumulators, 0) * 5 / 16;
+  // More of them where steps are deep: with sums in 16 registers more than 128 in all.
+  if (doubles && shape->depth > kFewCopies) fragments += apl_most(kManyDoubles - accumulators, 0) / 8;
   // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
   const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
