@@ -17,6 +17,9 @@ using apl::Value;
 
 // A step of a thread that waits for memory, in cycles, with several loads under way.
 constexpr double kStepCycles = 30;
+// An operation of a tile's product, or on an element of a block's own, of which many do not depend on each other: as
+// long as two warps take turns at a scheduler.
+constexpr double kProductCycles = 2;
 
 class Host {
  public:
@@ -218,6 +221,7 @@ class Host {
   struct Work {
     double steps = 0;               // of one thread, one after the other
     double operations = 0;          // of one thread
+    double products = 0;            // those of its share of tiles' products, and elements of its block's own arrays
     std::map<Value, double> reads;  // elements of each array by one thread
     double writes = 0;              // bytes by one thread
     std::map<Value, Value> bases;   // arrays that rows are of
@@ -235,11 +239,11 @@ class Host {
     return all;
   }
 
-  void add(const apl::Body& body, double times, Work& work) const {
+  void add(const apl::Body& body, double times, Work& work) {
     for (const apl::Stm& stm : body.stms) add(stm, times, work);
   }
 
-  void add(const apl::Stm& stm, double times, Work& work) const {
+  void add(const apl::Stm& stm, double times, Work& work) {
     const auto nested = [&](double factor) {
       apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { add(*inner, times * factor, work); });
     };
@@ -257,18 +261,29 @@ class Host {
       const bool element =
           std::none_of(index->dims.begin(), index->dims.end(), [](const auto& d) { return d.is_slice(); });
       if (element && function_.type(stm.pattern.front()).is_scalar()) {
-        work.reads[base_of(index->array)] += times;
-        work.steps += times;
+        if (outside_ && !outside_->contains(base_of(index->array))) {
+          work.products += times;  // in registers or shared memory
+        } else {
+          work.reads[base_of(index->array)] += times;
+          work.steps += times;
+        }
       } else if (function_.type(stm.pattern.front()).is_array()) {
         work.bases[stm.pattern.front()] = base_of(index->array);
       }
     } else if (const auto* update = apl::get_if<apl::Update>(stm)) {
       work.writes += times * bytes_of(function_.type(update->array));
     } else if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
-      nested(loop->index ? number(loop->bound).value_or(1) : 1);
+      const double rounds = loop->index ? number(loop->bound).value_or(1) : 1;
+      // No round has more to do than the first.
+      if (loop->index) known_[loop->index] = apl::Scalar::integer(apl::ScalarType::i64, 0);
+      nested(rounds);
     } else if (const auto* soac = apl::get_if<apl::Screma>(stm)) {
       const double n = width(soac->widths);
       for (const Value input : soac->inputs) {
+        if (outside_ && !outside_->contains(base_of(input))) {
+          work.products += times * n;
+          continue;
+        }
         work.reads[base_of(input)] += times * n;
         work.steps += times * n;
       }
@@ -288,6 +303,7 @@ class Host {
       const double n = width(bounds);
       work.operations += times * n * inside.operations;
       work.steps += times * inside.steps;
+      work.products += times * inside.products;
       for (const auto& [array, count] : inside.reads) work.reads[array] += times * n * count;
       work.writes += times * n * inside.writes;
     } else if (const auto* copy = apl::get_if<apl::CopyTile>(stm)) {
@@ -305,7 +321,7 @@ class Host {
       add(*contract->map.body, 1, each);
       add(*contract->reduce.op.body, 1, each);
       work.operations += times * depth * points * each.operations;
-      work.steps += times * depth * registers;
+      work.products += times * depth * registers * each.operations;
     } else if (apl::is_branch(stm.op)) {
       nested(0.5);
     } else {
@@ -336,7 +352,9 @@ class Host {
       }
       for (const apl::Stm& inner : seg->body->stms)
         if (apl::get_if<apl::SizeExpr>(inner)) learn(inner);
+      if (seg->level == apl::SegLevel::block) outside_ = apl::free_values(stm.op, function_.values);
       add(*seg->body, 1, work);
+      outside_.reset();
       const double blocks = seg->blocks ? number(*seg->blocks).value_or(1) : 1;
       if (seg->team) share(blocks > 1 ? blocks * apl::kMostTeam : number(*seg->team).value_or(1), threads, work);
     } else {
@@ -384,7 +402,8 @@ class Host {
     const double arithmetic = threads * work.operations / (device_.multiprocessors * device_.fmas_per_clock * clock);
     // Threads one after the other on what runs at a time; a core of a CPU has its steps in cache.
     const double waves = std::max(1.0, std::ceil(threads / std::max(1.0, in_flight)));
-    const double cycles = is_gpu ? kStepCycles * work.steps : work.operations + work.steps;
+    const double cycles =
+        is_gpu ? kStepCycles * work.steps + kProductCycles * work.products : work.operations + work.steps;
     const double chain = cycles * (is_gpu ? waves : threads / std::max(1.0, in_flight)) / clock;
     return std::max({bytes / bandwidth, arithmetic, threads < 1 ? 0.0 : chain}) + device_.launch_us * 1e-6;
   }
@@ -393,6 +412,7 @@ class Host {
   const Parameters& parameters_;
   const apl_device& device_;
   std::map<Value, apl::Scalar> known_;
+  std::optional<std::set<Value>> outside_;  // what the kernel of blocks reads: its own arrays are near to its threads
   std::vector<KernelCost> kernels_;
 };
 

@@ -155,6 +155,22 @@ std::int64_t look_back_words(const Screma& scan, const ValueTable& values) {
   return words;
 }
 
+bool counts_flags(const Screma& scan, const ValueTable& values) {
+  if (scan.reduces.size() != 1 || !scan.reduces.front().scan || scan.widths.size() != 1) return false;
+  const ReduceOp& reduce = scan.reduces.front();
+  if (reduce.neutral.size() != 1) return false;
+  if (reduce.neutral.front() != i64_constant(0)) return false;
+  const Body& add = *reduce.op.body;
+  const SizeExpr* sum = add.stms.size() == 1 ? get_if<SizeExpr>(add.stms.front()) : nullptr;
+  const bool adds = as_binary_op(reduce.op) == BinaryOp::add ||
+                    (sum != nullptr && sum->value == Poly(reduce.op.params[0]) + Poly(reduce.op.params[1]) &&
+                     add.results.front() == Operand(add.stms.front().pattern.front()));
+  const Operand& element = scan.map.body->results.front();
+  const Stm* made = element.is_value() ? defining_stm(*scan.map.body, element.value()) : nullptr;
+  const Convert* flag = made != nullptr ? get_if<Convert>(*made) : nullptr;
+  return adds && flag != nullptr && values.type(flag->x).element == ScalarType::boolean;
+}
+
 // Values of a thread's elements stay in registers.
 std::int64_t scan_rounds(const Screma& scan, const ValueTable& values) {
   const std::int64_t words = look_back_words(scan, values);

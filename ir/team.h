@@ -47,6 +47,8 @@ std::optional<std::size_t> last_of_row(const SegOp& kernel, const Operand& resul
 // Words of 32 bits in which blocks publish what the operators of a scan give: one for each 4 bytes of a value.
 std::int64_t look_back_words(const Screma& scan, const ValueTable& values);
 constexpr std::int64_t kMostLookBackWords = 8;
+// Whether the scan's only operator adds 1 or 0 for each element.
+bool counts_flags(const Screma& scan, const ValueTable& values);
 // Neighbouring elements that a thread reads at once where they are contiguous and aligned.
 constexpr std::int64_t kNeighboursAtOnce = 4;
 // How often a thread of such a scan does: a tile has so many for each thread of a block at most.

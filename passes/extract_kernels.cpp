@@ -45,7 +45,10 @@
 #include "passes/extract_kernels/extractor.h"
 #include "passes/extract_kernels/histograms.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/scans.h"
 #include "passes/extract_kernels/sparse_sums.h"
+#include "passes/extract_kernels/split_operators.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -70,11 +73,15 @@ BodyPtr Extractor::body(BodyPtr old) {
   std::vector<Stm> stms;
   std::set<std::size_t> done;
   std::map<std::size_t, std::vector<Stm>> later;  // what stands for a scatter
+  std::optional<BodyUses> uses;
   for (std::size_t k = 0; k < old->stms.size(); ++k) {
     if (const auto kernel = later.find(k); kernel != later.end())
       std::ranges::move(kernel->second, std::back_inserter(stms));
     if (done.contains(k)) continue;
-    if (BodyPtr apart = filters_apart(*old, k)) {
+    const Screma* screma = get_if<Screma>(old->stms[k]);
+    const bool scans = screma != nullptr && screma->scans();
+    if (scans && !uses) uses.emplace(*old, function_.values);
+    if (BodyPtr apart = scans ? filters_apart(*old, *uses, k) : nullptr) {
       changed = true;
       const std::size_t more = apart->stms.size() - old->stms.size();
       std::set<std::size_t> moved_done;
@@ -84,10 +91,11 @@ BodyPtr Extractor::body(BodyPtr old) {
       done = std::move(moved_done);
       later = std::move(moved_later);
       old = std::move(apart);
+      uses.emplace(*old, function_.values);
     }
     const Stm& source = old->stms[k];
     std::vector<Stm> kernel;
-    if (const std::optional<Filter> made = filter(*old, k, kernel)) {
+    if (const std::optional<Filter> made = scans ? filter(*old, *uses, k, kernel) : std::nullopt) {
       changed = true;
       done.insert(made->members.begin(), made->members.end());
       std::ranges::move(kernel, std::back_inserter(made->count ? stms : later[made->scatter]));
@@ -119,15 +127,16 @@ BodyPtr Extractor::with_device_scalars(const BodyPtr& body) {
   return scalars.body ? scalars.body : body;
 }
 
-BodyPtr Extractor::filters_apart(const Body& body, std::size_t first) {
+BodyPtr Extractor::filters_apart(const Body& body, const BodyUses& uses, std::size_t first) {
   if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return nullptr;
-  return with_filters_apart(body, first, function_.values);
+  return with_filters_apart(body, uses, first, function_.values);
 }
 
-std::optional<Filter> Extractor::filter(const Body& body, std::size_t first, std::vector<Stm>& stms) {
+std::optional<Filter> Extractor::filter(const Body& body, const BodyUses& uses, std::size_t first,
+                                        std::vector<Stm>& stms) {
   if (asks_for_sequential(body.stms[first])) return std::nullopt;
   const bool few = context_.flag("few-threads");
-  std::optional<Filter> found = find_filter(body, first, function_.values);
+  std::optional<Filter> found = find_filter(body, uses, first, function_.values);
   if (!found || (few && !found->count)) return std::nullopt;
   const Stm& scatter = body.stms[found->scatter];
   std::optional<std::vector<Stm>> made;

@@ -245,27 +245,31 @@ class Tiler {
     alternative("tiled", [&](const Stm& inner, Builder& body) {
       plan = tiled_kernels(contraction, std::nullopt, prefix, inner, body);
     });
+    // Caches make copies of packed panels anyway.
+    const std::vector<std::size_t> which = plan.schedule.unit == Schedule::Unit::general || context_.flag("packed")
+                                               ? std::vector<std::size_t>{}
+                                               : tile::operands_to_transpose(matched, plan.schedule);
+    const auto with_transposed = [&](const std::string& names, Builder& body) {
+      Contraction transposed = prepared(tile::transpose_operands(matched, which, plan.schedule, body), names);
+      // Indices as arrays are there already.
+      for (auto&& [operand, original] : ranges::views::zip(transposed.operands, contraction.operands))
+        if (operand.index) operand.base = original.base;
+      return transposed;
+    };
     if (splits_help)
       alternative("split", [&](const Stm& inner, Builder& body) {
-        tiled_kernels(contraction, Poly(splits), prefix, inner, body);
+        const bool is_scattered = !which.empty() && tile::reads_scattered(matched);
+        tiled_kernels(is_scattered ? with_transposed(prefix, body) : contraction, Poly(splits), prefix, inner, body);
       });
     alternative("untiled", [](Stm inner, Builder& body) {
       inner.attributes.push_back(make_attribute(attribute::untiled));
       body.append(std::move(inner));
     });
-    // Caches make copies of packed panels anyway.
-    const std::vector<std::size_t> which = plan.schedule.unit == Schedule::Unit::general || context_.flag("packed")
-                                               ? std::vector<std::size_t>{}
-                                               : tile::operands_to_transpose(matched, plan.schedule);
     if (!which.empty())
       alternative("transposed", [&](const Stm& inner, Builder& body) {
         const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "transposed.";
-        Contraction transposed = prepared(tile::transpose_operands(matched, which, plan.schedule, body), own);
-        // Indices as arrays are there already.
-        for (auto&& [operand, original] : ranges::views::zip(transposed.operands, contraction.operands))
-          if (operand.index) operand.base = original.base;
-        tiled_kernels(transposed, std::nullopt, own, inner, body);
+        tiled_kernels(with_transposed(own, body), std::nullopt, own, inner, body);
         windows_ = of_tiled;
       });
     for (const Choose::Alternative& one : choose.alternatives) variants.push_back(one.name);

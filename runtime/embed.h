@@ -26,6 +26,7 @@ std::string_view sparse_sample_text();
 
 // What generated libraries have in them beside the above (embedded/).
 std::string_view cuda_functions_text();
+std::string_view cuda_heap_text();
 std::string_view cuda_pool_header_text();
 std::string_view cuda_pool_text();
 std::string_view sparse_csr_header_text();

@@ -53,6 +53,11 @@ KernelBlock guarded(KernelBlock body, const ExprPtr& i, std::int64_t bound, bool
   return KernelBlock{kernel::branch(infix("<", i, number_of(bound)), std::move(body))};
 }
 
+// Whether `width` elements are copied without going through registers.
+bool is_async(const OperandTile& tile, std::int64_t width) {
+  return tile.copy_bytes > 0 && width * tile.element_bytes() >= 4;
+}
+
 }  // namespace
 
 ExprPtr CopiedTile::inside(const ExprPtr& step) const {
@@ -263,16 +268,16 @@ ExprPtr MainloopLowering::row_is_inside(const OperandTile& tile, const ExprPtr& 
 // has is dropped with its results (zero_outside).
 KernelBlock MainloopLowering::copy_elements(const CopiedTile& copy, const ExprPtr& to, const ExprPtr& at,
                                             const ExprPtr& step, std::int64_t width, const ExprPtr& row_inside) {
-  const std::int64_t bytes = width * static_cast<std::int64_t>(byte_size(copy.tile.element));
-  const bool is_async = copy.tile.copy_bytes > 0 && bytes >= 4;
   const ExprPtr inside = copy.inside(step);
   ExprPtr test = inside && !copy.padded ? inside : nullptr;
   KernelBlock made;
-  if (is_async) {
-    made.push_back(do_call(fmt::format("apl_cp_async{}", bytes), {copy.target, to, copy.source, at}));
+  const bool async = is_async(copy.tile, width);
+  if (async) {
+    made.push_back(
+        do_call(fmt::format("apl_cp_async{}", width * copy.tile.element_bytes()), {copy.target, to, copy.source, at}));
     if (row_inside) test = test ? infix("&&", test, row_inside) : row_inside;
   }
-  for (std::int64_t e = 0; e < width && !is_async; ++e) {
+  for (std::int64_t e = 0; e < width && !async; ++e) {
     ExprPtr value = kernel::element(copy.source->text, plus(at, number_of(e)));
     if (row_inside) value = select(row_inside, value, literal(Scalar::zero(copy.tile.element)));
     made.push_back(assign(kernel::element(copy.target->text, plus(to, number_of(e))), value));
@@ -393,6 +398,8 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
       kIndex, at, plus(plus(copy.begin, row_in_source(tile, variable(m))), mul(first, copy.step_stride)), !goes_on));
   made.push_back(declare(kIndex, apart, mul(number_of(steps), copy.step_stride)));
   const ExprPtr row_inside = row_is_inside(tile, variable(at), made);
+  // One test for all copies of a row where they are many: predicates of each would be kept in registers.
+  const bool once = goes_on && row_inside && is_async(tile, width);
   const ExprPtr step = plus(first, mul(variable(e), number_of(steps)));
   const ExprPtr from_here = goes_on ? variable(at) : plus(variable(at), mul(variable(e), variable(apart)));
   ExprPtr place = variable(to);
@@ -400,11 +407,12 @@ KernelBlock MainloopLowering::copy_same_rows(const CopiedTile& copy, std::int64_
   if (tile.swizzled && steps % 8 == 4 && tile.element_bytes() != 8)
     place = infix("^", place, infix("&", mul(variable(e), number_of(steps)), number_of(4)));
   const ExprPtr step_to = plus(place, mul(variable(e), number_of(steps * copy.step_size)));
-  KernelBlock each = guarded(copy_elements(copy, step_to, from_here, step, width, row_inside), step, tile.depth,
-                             copy.inside_tile() || tile.depth % steps == 0);
+  KernelBlock each = guarded(copy_elements(copy, step_to, from_here, step, width, once ? nullptr : row_inside), step,
+                             tile.depth, copy.inside_tile() || tile.depth % steps == 0);
   // Left alone, all multiples of the distance would be kept in registers throughout the loop over the depth.
   if (goes_on) each.push_back(assign(variable(at), plus(variable(at), variable(apart))));
-  made.push_back(some_at_once(e, count, std::move(each)));
+  Stmt all = some_at_once(e, count, std::move(each));
+  made.push_back(once ? kernel::branch(row_inside, {std::move(all)}) : std::move(all));
   return rounds == 1 ? std::move(made) : KernelBlock{unrolled(round, rounds, std::move(made))};
 }
 

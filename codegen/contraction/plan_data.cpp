@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "ir/schedule.h"
@@ -57,18 +59,31 @@ int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   return static_cast<int>(read.size());
 }
 
-// Beside the contraction its alternative `transposed` has nothing but the kernels that transpose operands.
+// The kernels in front of a contraction's transpose its operands: in the alternative `transposed`, and in `split`.
+std::vector<const Stm*> copies_before(const std::vector<Stm>& stms) {
+  std::vector<const Stm*> copies;
+  for (const Stm& stm : stms) {
+    const SegOp* kernel = get_if<SegOp>(stm);
+    if (kernel == nullptr) continue;
+    if (kernel->schedule) return copies;
+    copies.push_back(&stm);
+  }
+  return {};
+}
+
 void note_copies(const Stm& contraction, const Function& function, PlanData& data) {
   for_each_stm(*function.body, [&](const Stm& stm) {
     const Choose* choose = get_if<Choose>(stm);
     if (choose == nullptr) return;
+    const auto is_it = [&](const Stm& other) { return other.pattern == contraction.pattern; };
     for (const Choose::Alternative& alternative : choose->alternatives) {
-      const std::vector<Stm>& stms = alternative.body->stms;
-      const auto is_it = [&](const Stm& other) { return other.pattern == contraction.pattern; };
-      if (alternative.name != "transposed" || std::ranges::none_of(stms, is_it)) continue;
-      for (const Stm& copy : stms) {
-        if (is_it(copy) || get_if<SegOp>(copy) == nullptr) continue;
-        const Type& type = function.values.type(copy.pattern.front());
+      if (std::ranges::none_of(alternative.body->stms, is_it)) continue;
+      if (alternative.name == "tiled")
+        data.parts_transposed = std::ranges::any_of(choose->alternatives, [](const Choose::Alternative& other) {
+          return other.name == "split" && !copies_before(other.body->stms).empty();
+        });
+      for (const Stm* copy : copies_before(alternative.body->stms)) {
+        const Type& type = function.values.type(copy->pattern.front());
         data.copied_bytes += product(type.shape) * byte_size(type.element);
         ++data.copies;
       }
@@ -134,6 +149,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.matrix = data.matrix_products;
   c.copies = data.copies;
   c.copied_bytes = number(data.copied_bytes);
+  c.parts_transposed = data.parts_transposed ? 1 : 0;
   static constexpr std::int32_t kKinds[] = {APL_DIM_BATCH, APL_DIM_INVARIANT, APL_DIM_FREE,
                                             APL_DIM_M,     APL_DIM_N,         APL_DIM_CONTRACTED};
   for (std::size_t d = 0; d < schedule.dims.size(); ++d) {
@@ -225,8 +241,63 @@ std::vector<SymbolSizes> sizes_of_all_kinds(const PlanData& data) {
   return all;
 }
 
+// So many elements in each of `count` dims that all of them together are about `product`.
+std::int64_t each_of(double product, std::size_t count) {
+  const double root = std::pow(product, 1.0 / static_cast<double>(std::max<std::size_t>(count, 1)));
+  return std::max<std::int64_t>(1, std::llround(root));
+}
+
+enum Role { kM, kN, kOthers, kDepth, kRoles };
+using RoleSymbols = std::array<std::set<Value>, kRoles>;
+using RoleProducts = std::array<double, kRoles>;
+
+// The symbols of the sizes of each role; none: there are no M and N dims.
+std::optional<RoleSymbols> symbols_by_role(const PlanData& data) {
+  apl_contraction known;
+  fill_in(
+      data, [](Value) { return 2; }, known);
+  if (apl_plan_has_mn_dims(&known) == 0) return std::nullopt;
+  RoleSymbols symbols;
+  for (std::size_t d = 0; d < data.dims().size(); ++d) {
+    const int kind = known.dims[d].kind;
+    const Role role = d >= data.space_rank ? kDepth : kind == APL_DIM_M ? kM : kind == APL_DIM_N ? kN : kOthers;
+    data.dims()[d].size.for_each_symbol([&](Value v) { symbols[role].insert(v); });
+  }
+  return symbols;
+}
+
+// Sizes with these products of each role's dims.
+SymbolSizes sizes_with(const RoleSymbols& symbols, const RoleProducts& products) {
+  SymbolSizes sizes;
+  for (std::size_t role = 0; role < kRoles; ++role)
+    for (Value v : symbols[role]) sizes.emplace(v, each_of(products[role], symbols[role].size()));
+  return sizes;
+}
+
+// Squares by rank and depth, then few rows, few columns, or both and many batches, which want tiles of other sizes.
+std::vector<SymbolSizes> sizes_by_role(const PlanData& data) {
+  constexpr double kPoints = 1 << 22, kFewBatches = 16;
+  const auto symbols = symbols_by_role(data);
+  if (!symbols) return {};
+  std::vector<SymbolSizes> all;
+  const auto add = [&](const RoleProducts& products) { all.push_back(sizes_with(*symbols, products)); };
+  const bool has_batches = !(*symbols)[kOthers].empty();
+  const double batches = has_batches ? kFewBatches : 1;
+  for (const double depth : {2048.0, 256.0}) add({4096, 4096, 1, depth});
+  for (const double few : {16.0, 4.0, 64.0, 8.0}) {
+    for (const double depth : {64.0, 2048.0, 16.0}) {
+      add({kPoints / few / batches, few, batches, depth});
+      add({few, kPoints / few / batches, batches, depth});
+      if (has_batches) add({few, few, kPoints / few / few, depth});
+    }
+    if (has_batches) add({8 * few, 8 * few, kPoints / few / few / 64, 8 * few});
+  }
+  return all;
+}
+
 // Few results of long sums: what reductions are split for. Parts are many where blocks are few.
 std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
+  const auto symbols = symbols_by_role(data);
   std::set<Value> depth;
   std::size_t space = 0;
   for (std::size_t d = 1; d < data.dims().size(); ++d) {
@@ -234,17 +305,25 @@ std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
     if (d >= data.space_rank) data.dims()[d].size.for_each_symbol([&](Value v) { depth.insert(v); });
   }
   std::vector<SymbolSizes> all;
+  const auto with_depth = [&](SymbolSizes& sizes, std::int64_t points, std::int64_t reduction) {
+    for (Value v : depth)
+      sizes[v] = each_of(static_cast<double>(reduction), depth.size() - (depth.contains(data.splits()) ? 1 : 0));
+    sizes[data.splits()] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
+  };
   for (const std::int64_t points : {1 << 12, 1 << 10, 1 << 14, 1 << 16, 1 << 8, 1 << 18, 1 << 4})
     for (const std::int64_t reduction : {1 << 20, 1 << 12}) {
       SymbolSizes& sizes = all.emplace_back();
-      const auto each = [](std::int64_t product, std::size_t count) {
-        const double root =
-            std::pow(static_cast<double>(product), 1.0 / static_cast<double>(std::max<std::size_t>(count, 1)));
-        return std::max<std::int64_t>(1, std::llround(root));
-      };
-      for (Value v : data.symbols()) sizes[v] = each(points, space);
-      for (Value v : depth) sizes[v] = each(reduction, depth.size() - (depth.contains(data.splits()) ? 1 : 0));
-      sizes[data.splits()] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
+      for (Value v : data.symbols()) sizes[v] = each_of(static_cast<double>(points), space);
+      with_depth(sizes, points, reduction);
+    }
+  // Few rows or few columns of them.
+  constexpr std::int64_t kThin = 1 << 15;
+  for (const double few : {8.0, 32.0, 2.0})
+    for (const bool of_m : {false, true}) {
+      if (!symbols) return all;
+      SymbolSizes& sizes =
+          all.emplace_back(sizes_with(*symbols, {of_m ? few : kThin / few, of_m ? kThin / few : few, 1, 1}));
+      with_depth(sizes, kThin, 1 << 12);
     }
   return all;
 }
@@ -269,6 +348,7 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
     for (const auto& sizes : sizes_to_split(data)) add(sizes);
   } else {
     for (const auto& sizes : sizes_of_all_kinds(data)) add(sizes);
+    for (const auto& sizes : sizes_by_role(data)) add(sizes);
   }
   std::vector<apl_plan> plans(static_cast<std::size_t>(std::clamp(most, 1, APL_MAX_PLANS)));
   double worst = 0;
@@ -281,7 +361,7 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
 std::vector<apl_plan> program_plans(const PlanData& data, const Function& function,
                                     const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
                                     const apl_device& device, int most) {
-  constexpr int kMostOfParts = 4;
+  constexpr int kMostOfParts = 8;
   if (data.splits()) return covering_plans(data, forced, device, std::min(most, kMostOfParts));
   std::vector<apl_plan> plans;
   for (int k = 1; k <= APL_MAX_PLANS; ++k) {

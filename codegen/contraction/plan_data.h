@@ -24,10 +24,11 @@ struct PlanData {
   Schedule schedule;
   std::size_t space_rank = 0;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
-  int epilogue_arrays = 0;  // that the epilogue reads
-  int copies = 0;           // operands that kernels of the same alternative transpose before
-  int matrix_products = 0;  // of matrix units for one of the contraction's; 0: it is none for them
-  Poly copied_bytes;        // what those kernels write
+  int epilogue_arrays = 0;        // that the epilogue reads
+  int copies = 0;                 // operands that kernels of the same alternative transpose before
+  bool parts_transposed = false;  // those of the alternative `split` are of transposed operands
+  int matrix_products = 0;        // of matrix units for one of the contraction's; 0: it is none for them
+  Poly copied_bytes;              // what those kernels write
   double operations = 1;
   std::string parameters;  // what the names of its parameters begin with: "mm."
 

@@ -99,9 +99,11 @@ void choose_variant(const Function& function, const apl_device& device, int most
   chosen.shown.data = found->second.data;
   chosen.shown.contraction = found->second.contraction;
   chosen.candidates = std::move(plans.at(choice.variant));
-  if (apl_contraction split;
-      choice.variant == APL_VARIANT_SPLIT && apl_contraction_parts(&*planned.contraction, choice.splits, &split) != 0)
-    chosen.shown.contraction = split;
+  if (choice.variant != APL_VARIANT_SPLIT) return;
+  const apl_contraction* transposed = lists.contractions[APL_VARIANT_TRANSPOSED];
+  const apl_contraction* cut =
+      planned.contraction->parts_transposed != 0 && transposed ? transposed : &*planned.contraction;
+  if (apl_contraction split; apl_contraction_parts(cut, choice.splits, &split) != 0) chosen.shown.contraction = split;
 }
 
 }  // namespace

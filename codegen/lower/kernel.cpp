@@ -6,6 +6,7 @@
 
 #include "codegen/lower/lower.h"
 #include "codegen/lower/map_vectors.h"
+#include "codegen/lower/map_windows.h"
 #include "codegen/lower/scatter.h"
 #include "codegen/lower/team.h"
 #include "codegen/lower/vector_loops.h"
@@ -74,6 +75,8 @@ kernel::Function Kernel::run() {
     run_thread(op, scatter);
   } else if (MapVectors vectors(*this, op); vectors.neighbours() > 1) {
     vectors.run();
+  } else if (MapWindows windows(*this, op); windows.overlap()) {
+    windows.run();
   } else {
     run_thread(op);
   }

@@ -50,6 +50,7 @@ class LookBack : NeighbourScan {
   void publish(std::int64_t number, const Each& value, KernelBlock& out) const;
   void look(KernelBlock& out);
   void write_results(KernelBlock& out);
+  void read_scattered(KernelBlock& out);
   void scatter_round(const std::string& round, KernelBlock& out);
   void write_ends(KernelBlock& out);
   void clear_cells(KernelBlock& out);
@@ -57,7 +58,8 @@ class LookBack : NeighbourScan {
   const std::int64_t words_;      // cells of a tile
   const Stm* scatter_ = nullptr;  // behind the scan
   std::string thread_, lane_, warp_, tile_, cells_, counters_, number_, came_;
-  std::vector<std::string> all_, before_;  // of each value
+  std::vector<std::string> all_, before_, starts_;  // of each value
+  std::map<std::size_t, std::string> scattered_;    // inputs of the scatter that are read for it, of all rounds
 };
 
 LookBack::LookBack(Team& team, const Screma& op, const Stm& stm)
@@ -78,9 +80,11 @@ void LookBack::run(KernelBlock& out) {
   const SegOp& kernel = std::get<SegOp>(team_.stm_.op);
   std::set<Value> kept;
   scatter_ = team_scatter(kernel);
+  // Rows that only the scatter reads are not held, but made when it writes.
+  counts_ = scatter_ != nullptr && counts_flags(op_, table_) && !is_returned(stm_.pattern.front());
   if (scatter_ != nullptr)
     kept.insert(std::get<Scatter>(scatter_->op).inputs.begin(), std::get<Scatter>(scatter_->op).inputs.end());
-  read_elements(place_of(), out, kept);
+  read_elements(place_of(), true, out, kept);
   scan_tile(out);
   look(out);
   write_results(out);
@@ -154,7 +158,7 @@ void LookBack::scan_tile(KernelBlock& out) {
   const ExprPtr slot = infix("+", infix("*", variable(round), number_of(warps)), variable(warp_));
   for (std::size_t k = 0; k < types_.size(); ++k) {
     shared.push_back(unit.fresh(table_.name(stm_.pattern[k]) + "_warps_s"));
-    out.push_back(team_.shared_array(shared[k], type_of(k), rounds_ * warps));
+    out.push_back(team_.shared_array(shared[k], held_type(k), rounds_ * warps));
     leads.push_back(assign(element(shared[k], slot), total(k)));
   }
   out.push_back(
@@ -163,8 +167,7 @@ void LookBack::scan_tile(KernelBlock& out) {
   // A lane for each round of each warp.
   const ExprPtr is_slot = infix("<", lane, number_of(rounds_ * warps));
   KernelBlock known, slots;
-  declare_each(
-      all_, [&](std::size_t k) { return neutral(k); }, out);
+  for (std::size_t k = 0; k < types_.size(); ++k) out.push_back(declare(held_type(k), all_[k], neutral(k), false));
   for (std::size_t k = 0; k < types_.size(); ++k) known.push_back(assign(variable(all_[k]), element(shared[k], lane)));
   out.push_back(kernel::branch(is_slot, std::move(known)));
   const Each all = [&](std::size_t k) { return variable(all_[k]); };
@@ -277,9 +280,10 @@ void LookBack::look(KernelBlock& out) {
 
 void LookBack::write_results(KernelBlock& out) {
   Unit& unit = team_.unit_;
+  if (scatter_ != nullptr) read_scattered(out);
   const std::string round = unit.fresh("round"), next = unit.fresh("next"), slot = unit.fresh("slot");
   const ExprPtr lane = variable(lane_), one = number_of(1), zero = number_of(0), each = number_of(kNeighboursAtOnce);
-  const std::vector<std::string> starts = fresh_of_each("_start");
+  const std::vector<std::string> starts = starts_ = fresh_of_each("_start");
   const Each start = [&](std::size_t k) { return variable(starts[k]); };
   KernelBlock body;
   body.push_back(
@@ -306,18 +310,39 @@ void LookBack::write_results(KernelBlock& out) {
   const Each here = [&](std::size_t k) {
     return element(elements_[k], infix("+", infix("*", variable(round), each), variable(next)));
   };
-  combine(start, here, here, one_element);
-  body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
+  if (!counts_) {
+    combine(start, here, here, one_element);
+    body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
+  }
   write_elements(round, place_of(), body);
   if (scatter_ != nullptr) scatter_round(round, body);
   out.push_back(unrolled(round, 0, rounds_, std::move(body)));
+}
+
+// What the scatter reads beside the scan's rows, of all rounds before the first is written, so that the reads are under
+// way together.
+void LookBack::read_scattered(KernelBlock& out) {
+  Unit& unit = team_.unit_;
+  const Scatter& op = std::get<Scatter>(scatter_->op);
+  const Screma reads{.widths = op.widths, .indices = op.indices, .inputs = op.inputs, .map = op.map};
+  const std::string round = unit.fresh("round"), at = unit.fresh("at");
+  const ExprPtr each = number_of(kNeighboursAtOnce);
+  KernelBlock tile{declare(place_type_, at, infix("*", place_of()(variable(round)), each))};
+  for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+    const ScalarType type = table_.type(op.map.params[k]).element;
+    const bool is_row = std::ranges::find(stm_.pattern, op.inputs[k]) != stm_.pattern.end();
+    if (type == ScalarType::unit || is_row) continue;
+    scattered_[k] = unit.fresh(table_.name(op.map.params[k]) + "_r");
+    out.push_back(declare_array({type, false}, scattered_[k], rounds_ * kNeighboursAtOnce));
+    read_input(reads, *scatter_, k, at, scattered_[k], infix("*", variable(round), each), tile);
+  }
+  if (!scattered_.empty()) out.push_back(unrolled(round, 0, rounds_, std::move(tile)));
 }
 
 // A round's elements, and what the scan maps of them, go to where the scatter says.
 void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
   Unit& unit = team_.unit_;
   const Scatter& op = std::get<Scatter>(scatter_->op);
-  const Screma reads{.widths = op.widths, .indices = op.indices, .inputs = op.inputs, .map = op.map};
   const std::string at = unit.fresh("at"), next = unit.fresh("next"), index = unit.name(op.indices.front());
   const ExprPtr each = number_of(kNeighboursAtOnce);
   const ExprPtr here = infix("+", infix("*", variable(round), each), variable(next));
@@ -330,13 +355,9 @@ void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
     ExprPtr value;
     for (std::size_t row = 0; row < types_.size(); ++row)
       if (stm_.pattern[row] == op.inputs[k]) value = element(elements_[row], here);
+    if (value && counts_) value = infix("+", variable(starts_.front()), value);
     if (const auto row = kept_.find(op.inputs[k]); row != kept_.end()) value = element(row->second, here);
-    if (!value) {
-      const std::string array = unit.fresh(table_.name(param) + "_r");
-      out.push_back(declare_array({type, false}, array, kNeighboursAtOnce));
-      read_input(reads, *scatter_, k, at, array, out);
-      value = element(array, variable(next));
-    }
+    if (const auto read = scattered_.find(k); read != scattered_.end()) value = element(read->second, here);
     one.push_back(declare({type, false}, unit.name(param), value));
   }
   team_.body(*op.map.body, one);

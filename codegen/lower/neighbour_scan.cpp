@@ -90,14 +90,15 @@ ExprPtr NeighbourScan::from_first(const ExprPtr& at) const {
 }
 
 void NeighbourScan::read_input(const Screma& op, const Stm& stm, std::size_t input, const std::string& at,
-                               const std::string& array, KernelBlock& out) {
+                               const std::string& array, const ExprPtr& offset, KernelBlock& out) {
   const std::string next = team_.unit_.fresh("next"), index = team_.unit_.name(op.indices.front());
   const ExprPtr count = variable(count_), first = from_first(variable(at));
+  const auto behind = [&](const ExprPtr& e) { return offset ? infix("+", e, offset) : e; };
   KernelBlock at_once{declare(kIndex, index, first)}, single;
-  const ExprPtr can = team_.wide_read(op, stm, input, variable(array), at_once);
+  const ExprPtr can = team_.wide_read(op, stm, input, behind(variable(array)), at_once);
   single.push_back(declare(kIndex, index, infix("+", first, variable(next))));
-  single.push_back(
-      assign(element(array, variable(next)), team_.element_of(op.inputs[input], {variable(index)}, stm.location)));
+  single.push_back(assign(element(array, behind(variable(next))),
+                          team_.element_of(op.inputs[input], {variable(index)}, stm.location)));
   const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), count);
   Stmt one_by_one = unrolled(next, 0, kNeighboursAtOnce, {kernel::branch(inside, std::move(single))});
   const ExprPtr whole = infix("<=", infix("+", variable(at), number_of(kNeighboursAtOnce)), count);
@@ -106,26 +107,31 @@ void NeighbourScan::read_input(const Screma& op, const Stm& stm, std::size_t inp
 }
 
 // f of the block's elements, and the rows that it makes.
-void NeighbourScan::read_elements(const PlaceOf& place_of, KernelBlock& out, const std::set<Value>& kept) {
+void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, KernelBlock& out,
+                                  const std::set<Value>& kept) {
   Unit& unit = team_.unit_;
   const std::string round = unit.fresh("round"), next = unit.fresh("next"), at = unit.fresh("at");
   const std::string index = unit.name(op_.indices.front());
   const ExprPtr each = number_of(kNeighboursAtOnce), count = variable(count_);
   const auto place = [&] { return infix("+", infix("*", variable(round), each), variable(next)); };
   for (std::size_t k = 0; k < types_.size(); ++k)
-    out.push_back(declare_array(type_of(k), elements_[k], rounds_ * kNeighboursAtOnce));
+    out.push_back(declare_array(held_type(k), elements_[k], rounds_ * kNeighboursAtOnce));
   const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), count);
   const ExprPtr here = infix("+", from_first(variable(at)), variable(next));
-  KernelBlock tile{declare(place_type_, at, infix("*", place_of(variable(round)), each))};
+  const Stmt place_here = declare(place_type_, at, infix("*", place_of(variable(round)), each));
+  KernelBlock tile{place_here}, before{place_here};
+  KernelBlock& reads = together ? before : tile;
+  const std::int64_t held = together ? rounds_ * kNeighboursAtOnce : kNeighboursAtOnce;
   std::map<Value, std::string> arrays;
   for (std::size_t k = 0; k < op_.inputs.size(); ++k) {
     const Value param = op_.map.params[k];
     const Type& type = table_.type(param);
     if (!type.is_scalar() || type.element == ScalarType::unit) continue;
     arrays[param] = unit.fresh(table_.name(param) + "_r");
-    tile.push_back(declare_array({type.element, false}, arrays[param], kNeighboursAtOnce));
-    read_input(op_, stm_, k, at, arrays[param], tile);
+    (together ? out : tile).push_back(declare_array({type.element, false}, arrays[param], held));
+    read_input(op_, stm_, k, at, arrays[param], together ? infix("*", variable(round), each) : nullptr, reads);
   }
+  if (together && !arrays.empty()) out.push_back(unrolled(round, 0, rounds_, std::move(before)));
   const std::vector<Operand>& made = op_.map.body->results;
   std::map<std::size_t, std::string> mapped;
   for (std::size_t k = types_.size(); k < stm_.pattern.size(); ++k) {
@@ -142,7 +148,8 @@ void NeighbourScan::read_elements(const PlaceOf& place_of, KernelBlock& out, con
   for (std::size_t k = 0; k < types_.size(); ++k) one.push_back(assign(element(elements_[k], place()), neutral(k)));
   if (free_values(op_.map, table_).contains(op_.indices.front())) body.push_back(declare(kIndex, index, here));
   for (const auto& [param, array] : arrays)
-    body.push_back(declare({table_.type(param).element, false}, unit.name(param), element(array, variable(next))));
+    body.push_back(declare({table_.type(param).element, false}, unit.name(param),
+                           element(array, together ? place() : variable(next))));
   team_.body(*op_.map.body, body);
   for (std::size_t k = 0; k < types_.size(); ++k)
     body.push_back(assign(element(elements_[k], place()), team_.values_.operand(made[k])));
@@ -170,7 +177,7 @@ void NeighbourScan::scan_neighbours(const std::string& round, KernelBlock& out) 
   combine(at(infix("-", variable(next), number_of(1))), at(variable(next)), at(variable(next)), neighbours);
   out.push_back(unrolled(round, 0, rounds_, {unrolled(next, 1, kNeighboursAtOnce, std::move(neighbours))}));
   for (std::size_t k = 0; k < types_.size(); ++k) {
-    out.push_back(declare_array(type_of(k), totals_[k], rounds_));
+    out.push_back(declare_array(held_type(k), totals_[k], rounds_));
     start.push_back(assign(element(totals_[k], variable(round)), at(number_of(kNeighboursAtOnce - 1))(k)));
   }
   out.push_back(unrolled(round, 0, rounds_, std::move(start)));

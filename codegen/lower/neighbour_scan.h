@@ -24,6 +24,8 @@ class NeighbourScan {
 
   std::vector<std::string> fresh_of_each(const std::string& ending);
   kernel::CType type_of(std::size_t k) const { return {types_[k], false}; }
+  // As what a block has of it is held.
+  kernel::CType held_type(std::size_t k) const { return counts_ ? kernel::kInt : type_of(k); }
   ExprPtr neutral(std::size_t k) const { return team_.values_.operand(neutral_[k]); }
   void declare_each(const std::vector<std::string>& names, const Each& start, Block& out) const;
   // `left` folded with `right`, into `target`, or where it does not hold `target` as it is.
@@ -35,10 +37,13 @@ class NeighbourScan {
   ExprPtr from_first(const ExprPtr& at) const;
 
   // `kept`: rows that the scan maps, of which all elements of a thread stay in registers; arrays for them are declared.
-  void read_elements(const PlaceOf& place_of, Block& out, const std::set<Value>& kept = {});
-  // A round's neighbours of an input, from place `at` of the tile on, into `array`.
+  // `together`: all rounds are read before the first is looked at, so that their reads are under way together, which
+  // takes registers.
+  void read_elements(const PlaceOf& place_of, bool together, Block& out, const std::set<Value>& kept = {});
+  // A round's neighbours of an input, from place `at` of the tile on, into `array` from `offset` on (null: from its
+  // first).
   void read_input(const Screma& op, const Stm& stm, std::size_t input, const std::string& at, const std::string& array,
-                  Block& out);
+                  const ExprPtr& offset, Block& out);
   void scan_neighbours(const std::string& round, Block& out);
   void write_elements(const std::string& round, const PlaceOf& place_of, Block& out);
 
@@ -49,6 +54,7 @@ class NeighbourScan {
   std::vector<ScalarType> types_;  // of the operators' values
   std::vector<Operand> neutral_;
   const std::int64_t rounds_, threads_, warp_size_;
+  bool counts_ = false;        // flags: what a tile gives of them fits 32 bits
   std::string first_, count_;  // variables: the first of the elements, if it is not that of the row; how many there are
   kernel::CType place_type_ = kernel::kInt;
   std::vector<std::string> elements_, totals_;  // of each value: all elements of a thread; what each round's give

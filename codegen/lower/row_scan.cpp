@@ -64,7 +64,7 @@ void RowScan::run(KernelBlock& out) {
   declare_each(
       before_, [&](std::size_t k) { return neutral(k); }, out);
   KernelBlock batch;
-  read_elements(place_of(), batch);
+  read_elements(place_of(), false, batch);
   scan_team(batch);
   write_results(batch);
   out.push_back(for_loop(kIndex, batch_, variable(batches), std::move(batch)));

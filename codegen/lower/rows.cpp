@@ -1,8 +1,8 @@
-// Kernels whose teams hold the rows that they work on (ir/team.h), on GPUs: element k of a row belongs to thread
-// k mod team, which has its elements in registers from the operation that makes or first reads them to the end.
+// Kernels whose teams hold the rows that they work on (ir/team.h), on GPUs: each element of a row belongs to one
+// thread, which has it in a register from the operation that makes or first reads it to the end.
 //
 //   float x_r[16];                                              // of the row x
-//   for (round < 16) x_r[round] = at < n ? x(i * n + at) : 0;   // at = lane + round * team
+//   for (round < 16) x_r[round] = at < n ? x(i * n + at) : 0;
 //   float m = -inf;
 //   for (round < 16) m = at < n ? max(m, x_r[round]) : m;
 //   m = what the team's threads have together;                  // by shuffles and shared memory (team.cpp)
@@ -10,14 +10,20 @@
 //   for (round < 16) y_r[round] = exp(x_r[round] - m);
 //   for (round < 16) if (at < n) y(i * n + at) = y_r[round];
 //
+// The threads have elements in turn (at = lane + round * team), or, where no operation asks for an order and rows are
+// multiples of them, four neighbours in turn, which are read and written at once where the arrays are aligned.
+//
 // All rounds' loops are unrolled, in groups that are left out where the row ends before them, and code that cannot do
 // harm is done beyond the row's end, too, so that no round has a branch. Operators that do not commute, and scans, go
 // through rounds in order: each warp scans its elements of a round, and what a warp has is folded behind the warps
 // before it and the rounds before. The host has seen that a row has no more elements than its team holds.
-#include <algorithm>
-
 #include "codegen/lower/team.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/layouts.h"
 #include "ir/team.h"
 #include "ir/walk.h"
 
@@ -29,7 +35,7 @@ using KernelBlock = kernel::Block;
 namespace {
 
 // Rounds between which no branch stands.
-constexpr std::int64_t kRowGroup = 4;
+constexpr std::int64_t kRowGroup = kNeighboursAtOnce;
 static_assert(kRowElements % kRowGroup == 0);
 
 // Whether the code may run for an element that is not there: it reads nothing by index and divides no integers.
@@ -47,26 +53,96 @@ bool is_harmless(const Body& body, const ValueTable& values) {
 
 }  // namespace
 
-// The loop over a thread's elements; `body` sees which one by `round`. Those of a group that no thread of the team has
-// are left out, so that short rows do not pay for long ones.
+// Whether no operator of the rows' needs its elements in order.
+bool Team::keeps_no_order(const SegOp& op) const {
+  return std::ranges::all_of(op.body->stms, [](const Stm& stm) {
+    const Screma* screma = get_if<Screma>(stm);
+    return screma == nullptr || std::ranges::all_of(screma->reduces, [](const ReduceOp& reduce) {
+             Screma alone;
+             alone.reduces = {reduce};
+             return !reduce.scan && folds_in_any_order(alone);
+           });
+  });
+}
+
+// The loop over the groups of a thread's elements. Those that no thread of the team has are left out, so that short
+// rows do not pay for long ones.
+kernel::Stmt Team::for_groups(const std::string& group, KernelBlock body) {
+  const ExprPtr begin = infix("<<", infix("*", variable(group), number_of(kRowGroup)), variable(team_.shift));
+  Stmt loop = for_loop(kInt, group, number_of(kRowElements / kRowGroup),
+                       {kernel::branch(infix("<", begin, variable(team_.width)), std::move(body))});
+  loop.unroll = true;
+  return loop;
+}
+
+// The loop over the elements of a group; `body` sees which one by `round`, and its index in the row by `at`, if that is
+// not empty.
+kernel::Stmt Team::each_of_group(const std::string& group, const std::string& round, const std::string& at,
+                                 KernelBlock body) {
+  const std::string next = unit_.fresh("next");
+  const ExprPtr first = infix("*", variable(group), number_of(kRowGroup)), lane = variable(team_.lane);
+  KernelBlock all{declare(kInt, round, infix("+", first, variable(next)))};
+  if (!at.empty() && team_.each.empty()) {
+    all.push_back(declare(kIndex, at, infix("+", lane, infix("<<", variable(round), variable(team_.shift)))));
+  } else if (!at.empty()) {
+    const ExprPtr own = infix("+", infix("<<", first, variable(team_.shift)), infix("*", lane, variable(team_.each)));
+    all.push_back(declare(kIndex, at, infix("+", own, infix("*", variable(next), variable(team_.apart)))));
+  }
+  std::ranges::move(body, std::back_inserter(all));
+  Stmt loop = for_loop(kInt, next, number_of(kRowGroup), std::move(all));
+  loop.unroll = true;
+  return loop;
+}
+
+// The loop over a thread's elements.
 kernel::Stmt Team::for_rounds(const std::string& round, KernelBlock body) {
-  const std::string group = unit_.fresh("group"), next = unit_.fresh("next");
-  const ExprPtr first = infix("*", variable(group), number_of(kRowGroup));
-  body.insert(body.begin(), declare(kInt, round, infix("+", first, variable(next))));
-  Stmt inner = for_loop(kInt, next, number_of(kRowGroup), std::move(body));
-  inner.unroll = true;
-  const ExprPtr begin = infix("<<", cast(kIndex, first), variable(team_.shift));
-  Stmt outer = for_loop(kInt, group, number_of(kRowElements / kRowGroup),
-                        {kernel::branch(infix("<", begin, variable(team_.width)), {std::move(inner)})});
-  outer.unroll = true;
-  return outer;
+  const std::string group = unit_.fresh("group");
+  return for_groups(group, {each_of_group(group, round, "", std::move(body))});
 }
 
 // The same; `body` sees the element's index in the row, too.
 kernel::Stmt Team::for_elements_of_row(const std::string& round, const std::string& at, KernelBlock body) {
-  const ExprPtr before = infix("<<", cast(kIndex, variable(round)), variable(team_.shift));
-  body.insert(body.begin(), declare(kIndex, at, infix("+", variable(team_.lane), before)));
-  return for_rounds(round, std::move(body));
+  const std::string group = unit_.fresh("group");
+  return for_groups(group, {each_of_group(group, round, at, std::move(body))});
+}
+
+// The row of an array at `indices`, of which the last is 0, and in `can` whether all rows so far can be accessed by
+// neighbours; nullopt if this one never can.
+std::optional<Team::Neighbours> Team::neighbours_in(Value row, const std::vector<DimIndex>& indices,
+                                                    const std::string& held, Location location, ExprPtr& can) {
+  const Type& type = unit_.function.type(row);
+  const Lmad& layout = type.memory->layout;
+  const Kernel::Buffer& array = buffer(type.memory->block, location);
+  const bool is_global = array.kind == BufferKind::global_in || array.kind == BufferKind::global_out;
+  if (team_.each.empty() || !is_global || layout.dims().back().stride != Poly(1)) return std::nullopt;
+  const Poly rest = index_layout(layout, indices).offset();
+  const std::int64_t bytes = std::min(kBytesOfAccess, kRowGroup * byte_size(type.element));
+  can = infix("&&", can, call(fmt::format("apl_aligned<{}>", bytes), {variable(array.name)}));
+  if (const ExprPtr offset = aligned({rest}, kRowGroup)) can = infix("&&", can, offset);
+  return Neighbours{array.name, held, rest};
+}
+
+// Reads or writes rows in groups, by `access` where `can` holds, else by `others`, which see an element as `round` and
+// `at`. Elements beyond the row's end are `beyond`.
+void Team::in_vectors(const std::string& access, const std::vector<Neighbours>& rows, const ExprPtr& can,
+                      const std::string& round, const std::string& at, KernelBlock others, KernelBlock beyond,
+                      KernelBlock& out) {
+  const std::string wide = unit_.fresh("wide"), group = unit_.fresh("group"), first = unit_.fresh("first");
+  const ExprPtr own = infix("*", variable(group), number_of(kRowGroup));
+  KernelBlock at_once{declare(
+      kIndex, first,
+      infix("+", infix("<<", own, variable(team_.shift)), infix("*", variable(team_.lane), number_of(kRowGroup))))};
+  KernelBlock inside;
+  for (const Neighbours& row : rows)
+    inside.push_back(do_call(fmt::format("{}<{}>", access, kRowGroup),
+                             {variable(row.array), infix("+", values_.poly(row.rest), variable(first)),
+                              infix("+", variable(row.held), own)}));
+  if (!beyond.empty()) beyond = {each_of_group(group, round, "", std::move(beyond))};
+  at_once.push_back(
+      kernel::branch(infix("<", variable(first), variable(team_.width)), std::move(inside), std::move(beyond)));
+  out.push_back(declare({ScalarType::boolean, false}, wide, can));
+  Stmt one_by_one = each_of_group(group, round, at, std::move(others));
+  out.push_back(for_groups(group, {kernel::branch(variable(wide), std::move(at_once), {std::move(one_by_one)})}));
 }
 
 // Registers for a row.
@@ -81,17 +157,24 @@ std::string Team::hold_row(Value row, const std::string& hint, KernelBlock& out)
 void Team::read_rows(const Screma& op, const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   const std::string round = unit_.fresh("round"), at = unit_.name(op.indices.front());
-  KernelBlock each, inside;
+  KernelBlock inside, zeros;
+  std::vector<Neighbours> rows;
+  ExprPtr can = infix("!=", variable(team_.each), number_of(1));
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
     const Value row = op.inputs[k], param = op.map.params[k];
     const ScalarType type = table.type(param).element;
     if (type == ScalarType::unit || rows_.contains(row)) continue;
     const std::string name = hold_row(row, table.name(param) + "_r", out);
-    each.push_back(assign(element(name, variable(round)), values_.constant(Scalar::zero(type))));
+    if (const auto found = neighbours_in(row, {DimIndex::fix(Poly(0))}, name, stm.location, can))
+      rows.push_back(*found);
+    zeros.push_back(assign(element(name, variable(round)), values_.constant(Scalar::zero(type))));
     inside.push_back(assign(element(name, variable(round)), element_of(row, {variable(at)}, stm.location)));
   }
   if (inside.empty()) return;
+  const bool all = rows.size() == inside.size();
+  KernelBlock each = zeros;
   each.push_back(kernel::branch(infix("<", variable(at), variable(team_.width)), std::move(inside)));
+  if (all) return in_vectors("apl_load", rows, can, round, at, std::move(each), std::move(zeros), out);
   out.push_back(for_elements_of_row(round, at, std::move(each)));
 }
 
@@ -270,17 +353,26 @@ void Team::fold_in_order(const Screma& op, const std::vector<Value>& accumulator
 void Team::write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, KernelBlock& out) {
   const std::string round = unit_.fresh("round"), at = unit_.fresh("at");
   KernelBlock rows;
+  std::vector<Neighbours> wide;
+  std::vector<DimIndex> first;
+  for (const SegDim& dim : op.space) first.push_back(DimIndex::fix(Poly(dim.index)));
+  first.push_back(DimIndex::fix(Poly(0)));
+  ExprPtr can = infix("&&", team_.has_index, infix("!=", variable(team_.each), number_of(1)));
   for (std::size_t k = 0; k < stm_.pattern.size(); ++k) {
     const Operand& result = op.body->results[k];
     if (!result.is_value() || unit_.function.type(result.value()).is_scalar()) continue;
     std::vector<ExprPtr> all = indices;
     all.push_back(variable(at));
-    rows.push_back(
-        assign(element_of(stm_.pattern[k], all, stm_.location), element(rows_.at(result.value()), variable(round))));
+    const std::string& held = rows_.at(result.value());
+    if (const auto found = neighbours_in(stm_.pattern[k], first, held, stm_.location, can)) wide.push_back(*found);
+    rows.push_back(assign(element_of(stm_.pattern[k], all, stm_.location), element(held, variable(round))));
   }
   if (rows.empty()) return;
+  const bool all = wide.size() == rows.size();
   const ExprPtr inside = infix("&&", team_.has_index, infix("<", variable(at), variable(team_.width)));
-  out.push_back(for_elements_of_row(round, at, {kernel::branch(inside, std::move(rows))}));
+  KernelBlock each{kernel::branch(inside, std::move(rows))};
+  if (all) return in_vectors("apl_store", wide, can, round, at, std::move(each), {}, out);
+  out.push_back(for_elements_of_row(round, at, std::move(each)));
 }
 
 }  // namespace apl::lower

@@ -56,6 +56,8 @@ void Team::run_team(const SegOp& op) {
            "",
            "",
            "",
+           "",
+           "",
            ""};
   const ExprPtr team = variable(team_.size), shift = variable(team_.shift), lane = variable(team_.lane);
   std::vector<std::string> names;
@@ -95,7 +97,14 @@ void Team::run_team(const SegOp& op) {
   team_.has_index = infix("<", variable(own), count);
   const std::vector<ExprPtr> indices = unflatten(flat, sizes, names, kIndex, out);
   for (std::size_t k = 0; k < indices.size(); ++k) values_.scalars[op.space[k].index] = indices[k];
-  if (op.rows) out.push_back(declare(kIndex, team_.width, values_.poly(row_width(op))));
+  if (op.rows) out.push_back(declare(kInt, team_.width, cast(kInt, values_.poly(row_width(op)))));
+  if (op.rows && keeps_no_order(op)) {
+    team_.each = unit_.fresh("each"), team_.apart = unit_.fresh("apart");
+    const ExprPtr many = number_of(kNeighboursAtOnce), one = number_of(1);
+    const ExprPtr whole = infix("==", infix("%", variable(team_.width), many), number_of(0));
+    out.push_back(declare(kInt, team_.each, select(whole, many, one)));
+    out.push_back(declare(kInt, team_.apart, select(whole, one, team)));
+  }
   const bool looks_back = scans && op.blocks;
   if (looks_back) {
     // What stands behind the scan is done with its elements.

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,12 +51,23 @@ class Team : KernelPart {
 
   // rows that the team holds (codegen/lower/rows.cpp)
   void share_row(const Screma& op, const Stm& stm, Block& out);
+  bool keeps_no_order(const SegOp& op) const;
+  kernel::Stmt for_groups(const std::string& group, Block body);
+  kernel::Stmt each_of_group(const std::string& group, const std::string& round, const std::string& at, Block body);
   kernel::Stmt for_rounds(const std::string& round, Block body);
   kernel::Stmt for_elements_of_row(const std::string& round, const std::string& at, Block body);
   std::string hold_row(Value row, const std::string& hint, Block& out);
   void read_rows(const Screma& op, const Stm& stm, Block& out);
   void fold_in_order(const Screma& op, const std::vector<Value>& accumulators, const std::vector<std::string>& elements,
                      const std::vector<Value>& results, Block& out);
+  struct Neighbours {
+    std::string array, held;  // the buffer, and a thread's elements of the row
+    Poly rest;                // where the row begins
+  };
+  std::optional<Neighbours> neighbours_in(Value row, const std::vector<DimIndex>& indices, const std::string& held,
+                                          Location location, ExprPtr& can);
+  void in_vectors(const std::string& access, const std::vector<Neighbours>& rows, const ExprPtr& can,
+                  const std::string& round, const std::string& at, Block others, Block beyond, Block& out);
   void write_held_rows(const SegOp& op, const std::vector<ExprPtr>& indices, Block& out);
 
   struct Threads {
@@ -63,6 +75,9 @@ class Team : KernelPart {
     std::string size, shift, lane;   // variables: how many, the logarithm of it, this one
     ExprPtr has_index;               // whether there is an index for the team
     std::string width;               // variable: elements of the rows that they hold; empty: they hold none
+    // Variables: how many neighbours of a group a thread has, and how far its elements of a group are apart. Empty: one
+    // element, and those of the team's threads in turn.
+    std::string each, apart;
     // Of several blocks: variables for how many, for the index that this one works on, and for its part of it; and for
     // its first element and how many it has. Empty: there are none.
     std::string blocks, index, part, first, count;

@@ -3,7 +3,7 @@
 
 #include "machine/tiles/shape.h"
 
-enum { kCoverSamples = 128, kCoverCandidates = 48 };
+enum { kCoverSamples = 128, kCoverCandidates = 96 };
 
 struct cover_table {
   struct apl_plan plans[kCoverCandidates];

@@ -21,7 +21,7 @@ extern "C" {
 
 #define APL_PLAN_DIMS 16
 #define APL_PLAN_OPERANDS 6
-#define APL_MAX_PLANS 12        // at most in a generated program, for one contraction
+#define APL_MAX_PLANS 16        // at most in a generated program, for one contraction
 #define APL_PLAN_MOST_LANES 64  // of a warp, and banks of shared memory
 
 // The roles of a schedule's dims (ir/op.h), in the same order.
@@ -52,6 +52,7 @@ struct apl_contraction {
   int32_t matrix;                       // products of matrix units that make one of these; 0: it is none for them
   int32_t copies;                       // operands that kernels before transpose,
   int64_t copied_bytes;                 // and what these write
+  int32_t parts_transposed;             // split, its parts are of the contraction with transposed operands
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate
   struct apl_plan_dim dims[APL_PLAN_DIMS];
   struct apl_plan_operand operands[APL_PLAN_OPERANDS];

@@ -191,10 +191,14 @@ int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* pla
     costs[k] = cost.seconds;
     if (found < 0 || cost.seconds < least) found = k, least = cost.seconds;
   }
-  for (int shallow = 0; shallow < 2 && apl_has_warps(device); ++shallow)
-    for (int k = 0; k < count; ++k)
-      if (costs[k] >= 0 && costs[k] <= least * kPlansAlike && is_shallow(c, &plans[k]) <= shallow) return k;
-  for (int k = 0; k < found; ++k)
-    if (costs[k] >= 0 && costs[k] <= least * kPlansAlike) return k;
+  // The first one is that of large sizes, for which plans were measured; the others come in no order of preference.
+  const int wants_depth = apl_has_warps(device) && found >= 0 && is_shallow(c, &plans[found]);
+  int deep = -1;
+  for (int k = 0; k < count; ++k) {
+    if (costs[k] < 0 || costs[k] > least * kPlansAlike || (apl_has_warps(device) && is_shallow(c, &plans[k]))) continue;
+    if (k == 0) return k;
+    if (deep < 0 || costs[k] < costs[deep]) deep = k;
+  }
+  if (wants_depth && deep >= 0) return deep;
   return found >= 0 ? found : hopeless;
 }

@@ -250,7 +250,9 @@ static double price(enum apl_variant variant, const struct apl_contraction* whol
     }
     case APL_VARIANT_SPLIT: {
       if (!plans || points_of(c) <= 0) return -1;
-      struct split_search s = {.c = c, .device = device, .splits = 1};
+      const struct apl_contraction* transposed = lists->contractions[APL_VARIANT_TRANSPOSED];
+      const struct apl_contraction* cut = c->parts_transposed && transposed ? transposed : c;
+      struct split_search s = {.c = cut, .device = device, .splits = 1};
       split(&s, plans);
       choice->splits = s.splits;
       return s.splits > 1 ? s.seconds : -1;

@@ -14,7 +14,7 @@
 //
 //   map { loop { map } }      =>  loop { map { map } }                       the loop runs on the host
 //   map { if c { map } .. }   =>  if c { map { map } } ..                    c is the same for all indices
-//   map { reduce }, { scan }  =>  a reduction, scan over segments (reductions.cpp)
+//   map { reduce }, { scan }  =>  a reduction, scan over segments (reductions.cpp, scans.cpp)
 //   map { scatter }           =>  scatter into the array of the targets, over both widths
 #include "passes/extract_kernels/distribute.h"
 
@@ -28,6 +28,8 @@
 #include "ir/walk.h"
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/parts.h"
+#include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/scans.h"
 
 namespace apl {
 

@@ -9,7 +9,7 @@
 #include "ir/module.h"
 #include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/interchange.h"
-#include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/chunks.h"
 
 namespace apl {
 

@@ -3,6 +3,7 @@
 #include <range/v3/view/zip.hpp>
 
 #include "ir/walk.h"
+#include "passes/extract_kernels/reductions.h"
 
 namespace apl {
 

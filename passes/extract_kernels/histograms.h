@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/chunks.h"
 
 namespace apl {
 

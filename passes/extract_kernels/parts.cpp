@@ -18,6 +18,8 @@
 #include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/scans.h"
+#include "passes/extract_kernels/split_operators.h"
 
 namespace apl {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "ir/module.h"
-#include "passes/extract_kernels/reductions.h"
+#include "passes/extract_kernels/chunks.h"
 
 namespace apl {
 

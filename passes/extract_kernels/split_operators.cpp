@@ -7,28 +7,19 @@
 //
 // What both need is computed twice if it is cheap. If not, the reduction streams the rows that are made anyway; where
 // that does not help, a map before them makes the operands of both.
+#include "passes/extract_kernels/split_operators.h"
+
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
-#include "passes/extract_kernels/reductions.h"
 
 namespace apl {
 
 namespace {
 
 using Operands = std::vector<Operand>;
-
-// Which results of the lambda a part has, by position.
-struct PartOfScrema {
-  std::vector<std::size_t> operands;
-  std::vector<std::size_t> rows;
-  std::vector<ReduceOp> reduces;
-
-  bool empty() const { return operands.empty() && rows.empty(); }
-};
 
 PartOfScrema operators_of(const Screma& screma, bool scan) {
   PartOfScrema part;
@@ -142,28 +133,7 @@ class OperatorSplitter {
     return result;
   }
 
-  Stm part(const PartOfScrema& which, const Screma& source) {
-    Screma own = source;
-    own.map = copy_fresh(source.map, {}, values_, values_);
-    own.reduces = which.reduces;
-    Substitution indices;
-    for (Value& index : own.indices) {
-      const Value fresh = values_.add(values_.type(index), values_.name(index));
-      indices.insert_or_assign(index, Operand(fresh));
-      index = fresh;
-    }
-    Stm result = stm_;
-    result.pattern.clear();
-    Operands results;
-    for (const std::vector<std::size_t>& positions : {which.operands, which.rows})
-      for (const std::size_t k : positions) {
-        results.push_back(own.map.body->results[k]);
-        result.pattern.push_back(stm_.pattern[k]);
-      }
-    own.map.body = substitute(make_body(own.map.body->stms, std::move(results)), indices, values_);
-    result.op = std::move(own);
-    return result;
-  }
+  Stm part(const PartOfScrema& which, const Screma& source) { return part_of(stm_, source, which, values_); }
 
   const Stm& stm_;
   const Screma& screma_;
@@ -174,6 +144,39 @@ class OperatorSplitter {
 };
 
 }  // namespace
+
+PartOfScrema operator_alone(const Screma& screma, std::size_t which) {
+  PartOfScrema part{.operands = {}, .rows = {}, .reduces = {screma.reduces[which]}};
+  std::size_t first = 0;
+  for (std::size_t k = 0; k < which; ++k) first += screma.reduces[k].neutral.size();
+  for (std::size_t k = 0; k < screma.reduces[which].neutral.size(); ++k) part.operands.push_back(first + k);
+  return part;
+}
+
+Stm part_of(const Stm& stm, const Screma& source, const PartOfScrema& part, ValueTable& values) {
+  Screma own = source;
+  own.reduces = part.reduces;
+  Stm result = stm;
+  result.pattern.clear();
+  Operands results;
+  for (const std::vector<std::size_t>& positions : {part.operands, part.rows})
+    for (const std::size_t k : positions) {
+      results.push_back(source.map.body->results[k]);
+      result.pattern.push_back(stm.pattern[k]);
+    }
+  std::vector<Stm> stms;
+  for (const std::size_t k : slice_for(part, *source.map.body, {}, values)) stms.push_back(source.map.body->stms[k]);
+  own.map.body = make_body(std::move(stms), std::move(results));
+  Substitution indices;
+  for (Value& index : own.indices) {
+    const Value fresh = values.add(values.type(index), values.name(index));
+    indices.insert_or_assign(index, Operand(fresh));
+    index = fresh;
+  }
+  own.map = copy_fresh(own.map, std::move(indices), values, values);
+  result.op = std::move(own);
+  return result;
+}
 
 std::vector<Stm> split_operators(const Stm& stm, ValueTable& values) {
   return std::holds_alternative<Screma>(stm.op) ? OperatorSplitter(stm, values).run() : std::vector<Stm>{stm};

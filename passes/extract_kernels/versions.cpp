@@ -20,6 +20,7 @@
 #include "passes/extract_kernels/nest.h"
 #include "passes/extract_kernels/pair_arrays.h"
 #include "passes/extract_kernels/pair_folds.h"
+#include "passes/extract_kernels/reductions.h"
 #include "passes/extract_kernels/rows.h"
 
 namespace apl {

@@ -8,7 +8,8 @@
 //     return {op(sum, remainder), with the epilogue}
 //   }
 //
-// Parts follow each other in the order of the reduction, so that any associative operator will do.
+// Parts follow each other in the order of the reduction, so that any associative operator will do. Where operands would
+// be read scattered the contraction is that of transposed ones (transposed.cpp), in the parts and in what joins them.
 #include <range/v3/view/zip.hpp>
 
 #include "passes/tile_contraction/tile.h"

@@ -120,6 +120,8 @@ SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::
 // Operands whose tiles cannot be copied in the order both of the array and of the results, as the schedule of the
 // contraction copies them; and the contraction with kernels before that bring them into the order of the results.
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule);
+// Whether some of them are contiguous neither along the rows of tiles nor along their depth.
+bool reads_scattered(const Contraction& contraction);
 Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
                                const Schedule& schedule, Builder& host);
 

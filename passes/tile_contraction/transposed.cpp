@@ -92,6 +92,12 @@ std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, c
   return all;
 }
 
+bool reads_scattered(const Contraction& contraction) {
+  return std::ranges::any_of(contraction.operands, [&](const ContractionOperand& operand) {
+    return wants_transposition(contraction, operand, AlongDepth::asis);
+  });
+}
+
 Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
                                const Schedule& schedule, Builder& host) {
   ValueTable& values = host.values();

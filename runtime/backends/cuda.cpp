@@ -11,6 +11,7 @@
 
 #include "runtime/backends/cuda/cublas.h"
 #include "runtime/backends/cuda/driver.h"
+#include "runtime/backends/cuda/heap.h"
 #include "runtime/backends/cuda/pool.h"
 
 namespace apl {
@@ -95,6 +96,7 @@ class CudaBackend : public Backend {
     if (!compiled_for) return compiled_for.error();
     const auto cubin = compile_with_nvrtc(text, *compiled_for, options_);
     if (!cubin) return cubin.error();
+    make_heap(std::string(text));
     return load_code(*cubin);
   }
 
@@ -282,10 +284,7 @@ class CudaBackend : public Backend {
 
   apl_device device() const override {
     CurrentContext current(driver_, context_);
-    const auto fact = [&](int attribute) {
-      int value = 0;
-      return driver_.device_attribute(&value, attribute, device_) == 0 ? value : 0;
-    };
+    const auto fact = [&](int attribute) { return attribute_of_device(attribute); };
     char name[256] = "";
     driver_.device_name(name, sizeof name, device_);
     constexpr double kKiloHertz = 1e-6, kBitsAByte = 8, kTransfersAClock = 2;
@@ -327,6 +326,22 @@ class CudaBackend : public Backend {
     int dynamic_shared_bytes = 0;  // of the last launch
     int most_shared_bytes = 0;     // dynamic ones that a launch can have: for more the kernel must ask
   };
+
+  // 0 where the driver does not say.
+  int attribute_of_device(int attribute) const {
+    int value = 0;
+    return driver_.device_attribute(&value, attribute, device_) == 0 ? value : 0;
+  }
+
+  // Room for what kernels of this text allocate. Where it stays too small, a thread that gets no memory says so.
+  void make_heap(const std::string& text) const {
+    CurrentContext current(driver_, context_);
+    const std::size_t wanted = apl_heap_bytes(text.c_str(), attribute_of_device(cuda::kMultiprocessors),
+                                              attribute_of_device(cuda::kMultiprocessorThreads));
+    std::size_t bytes = 0;
+    if (wanted > 0 && driver_.context_limit(&bytes, kMallocHeapSize) == 0 && bytes < wanted)
+      driver_.set_context_limit(kMallocHeapSize, wanted);
+  }
 
   Status launch_once(cuda::CUfunction function, const apl_launch& launch) {
     return driver_.check(

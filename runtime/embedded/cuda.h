@@ -5,6 +5,7 @@
 #include <ctype.h>
 
 #include "runtime/backends/cuda/functions.h"
+#include "runtime/backends/cuda/heap.h"
 #include "runtime/backends/cuda/pool.h"
 #include "runtime/embedded/choose.h"
 #include "runtime/embedded/known.h"
@@ -221,6 +222,17 @@ static int apl_cuda_zeros(struct apl_context* base, int64_t bytes, void** data) 
 
 // ---- kernels ----
 
+// Room for what kernels of this text allocate. Where it stays too small, a thread that gets no memory says so.
+static void apl_make_heap(struct apl_machine* m, const char* text) {
+  int multiprocessors = 0, threads = 0;
+  size_t bytes = 0;
+  m->device_attribute(&multiprocessors, kMultiprocessors, m->device);
+  m->device_attribute(&threads, kMultiprocessorThreads, m->device);
+  const size_t wanted = apl_heap_bytes(text, multiprocessors, threads);
+  if (wanted > 0 && m->context_limit(&bytes, kMallocHeapSize) == 0 && bytes < wanted)
+    m->set_context_limit(kMallocHeapSize, wanted);
+}
+
 static int apl_load_kernels(struct futhark_context* ctx, const char* text) {
   struct apl_machine* m = ctx->machine;
   char* code = apl_compile(ctx, text, m->architecture);
@@ -230,6 +242,7 @@ static int apl_load_kernels(struct futhark_context* ctx, const char* text) {
   apl_cuda_enter(&ctx->base);
   if (grown) {
     m->modules = grown;
+    apl_make_heap(m, text);
     result = m->module_load(&m->modules[m->module_count], code);
     if (result == 0) ++m->module_count;
   }

@@ -20,6 +20,8 @@ constexpr std::size_t kTotalBytes = std::size_t{512} << 20;
 
 // Dynamic shared memory of a block that a kernel has without asking: less than that of GPUs, so that most must ask.
 constexpr int kUsualSharedBytes = 1024;
+constexpr int kMallocHeapSize = 2;  // CU_LIMIT_MALLOC_HEAP_SIZE
+constexpr std::size_t kUsualHeap = std::size_t{8} << 20;
 constexpr int kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 struct Function {
@@ -35,6 +37,7 @@ struct Driver {
   std::size_t held = 0;
   std::string error;
   int pushed = 0;
+  std::size_t heap = kUsualHeap;
   std::int64_t* records = nullptr;  // where launches are counted that are recorded: their threads
   std::int64_t replayed = 0;        // threads of graphs that ran
 };
@@ -74,6 +77,14 @@ int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &driver(),
 int cuDevicePrimaryCtxRelease_v2(int) { return driver().pushed == 0 ? 0 : refuse("a context is current at the end"); }
 int cuCtxPushCurrent_v2(void*) { return ++driver().pushed, 0; }
 int cuCtxPopCurrent_v2(void**) { return driver().pushed-- > 0 ? 0 : refuse("no context is current"); }
+int cuCtxGetLimit(std::size_t* value, int limit) {
+  if (driver().pushed == 0 || limit != kMallocHeapSize) return refuse("no context is current, or another limit");
+  return *value = driver().heap, 0;
+}
+int cuCtxSetLimit(int limit, std::size_t value) {
+  if (driver().pushed == 0 || limit != kMallocHeapSize) return refuse("no context is current, or another limit");
+  return driver().heap = value, 0;
+}
 int cuStreamCreate(void** stream, unsigned) { return *stream = &driver(), 0; }
 int cuStreamDestroy_v2(void*) { return 0; }
 int cuStreamSynchronize(void*) { return 0; }
@@ -132,6 +143,8 @@ int cuMemFreeHost(void* data) { return finish(driver().backend->release(data)); 
 // Machine code is the kernels' text.
 int cuModuleLoadData(void** module, const void* code) {
   driver().texts.emplace_back(static_cast<const char*>(code));
+  if (driver().texts.back().find("apl_heap<") != std::string::npos && driver().heap <= kUsualHeap)
+    return refuse("kernels that allocate are loaded where the heap has its usual size");
   *module = reinterpret_cast<void*>(driver().texts.size());
   return finish(driver().backend->load(driver().texts.back()));
 }

@@ -117,6 +117,10 @@ feed(1 "[1, 2] [0, 5] 1" ./program -e nearby)
 want("Error: Index \\[5\\] out of bounds for array of shape \\[2\\]\\.\n\nBacktrace:
 -> #0  values.fut:24:44
    #1  values.fut:28:21\n")
+feed(0 "[5, 10]" ./program -e fibonacci)
+want("^\\[13i64, 144i64\\]\n$")
+feed(1 "[1125899906842624]" ./program -e fibonacci)
+want("out of memory for `[a-z]+`\n\nBacktrace:\n-> #0  values.fut:33:")
 feed(1 "[1, 2" ./program -e positive)
 want("input #0 of positive, of type \\[\\]i32")
 feed(1 "[[1], [2, 3]] [[1]]" ./program -e product)
@@ -174,6 +178,7 @@ positive
 product
 rows
 nearby
+fibonacci
 %%% OK
 body
 f32

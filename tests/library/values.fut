@@ -26,3 +26,11 @@ def pick [n] (xs: [n]i32) (i: i64) : i32 = xs[i]
 entry nearby [n] [m] (xs: [n]i32) (is: [m]i64) (i: i64) : [m]i32 =
   let x = pick xs i
   in map (\j -> x + pick xs j) is
+
+-- From an array of its own, whose size only the thread knows.
+entry fibonacci [n] (xs: [n]i64) : [n]i64 =
+  map (\x ->
+         let start = replicate (x + 2) 1
+         let all = loop all = start for k < x do all with [k + 2] = all[k] + all[k + 1]
+         in all[x + 1])
+      xs

@@ -242,6 +242,21 @@ std::vector<Case> cases() {
                   {{"m", 1}, {"n", 1}}},
                  false,
                  "held_xs"});
+  // Rows whose order nothing asks for: neighbours at once, where they are multiples of four.
+  all.push_back({"near",
+                 "entry near [m][n] (A: [m][n]i32) : ([m][n]i32, [m]i32) =\n"
+                 "  unzip (map (\\xs -> let most = i32.maximum xs\n"
+                 "                     let ys = map (most -) xs\n"
+                 "                     let total = i32.sum ys\n"
+                 "                     in (map2 (\\x y -> x * total + y) xs ys, total)) A)\n",
+                 {},
+                 {{{"m", 3}, {"n", 600}},
+                  {{"m", 2}, {"n", 2101}},
+                  {{"m", 5}, {"n", 44}},
+                  {{"m", 70}, {"n", 3}},
+                  {{"m", 1}, {"n", 4}}},
+                 false,
+                 "near_xs"});
   // Several blocks that share a reduction, in order and in any order, and a scan.
   const std::string after = "(\\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0) (zip (map (| 1) as) bs)";
   const std::vector<testing::Sizes> elements{{{"n", 700}}, {{"n", 1283}}, {{"n", 3}}, {{"n", 0}}};
@@ -287,6 +302,23 @@ std::vector<Case> cases() {
                  {{{"m", 5}, {"n", 64}}, {{"m", 3}, {"n", 700}}, {{"m", 7}, {"n", 33}}, {{"m", 1}, {"n", 1}}},
                  false,
                  "mapped_xs"});
+  // Threads that take four windows below each other, and what is left below those.
+  all.push_back({"windowed",
+                 "entry windowed [m][n] (A: [m][n]i32) (B: [3][2]i32) : [][]i32 =\n"
+                 "  tabulate_2d (i64.max 0 (m - 2)) (i64.max 0 (n - 1)) (\\i j ->\n"
+                 "    i32.sum (flatten (tabulate_2d 3 2 (\\a b -> #[unsafe] A[i + a, j + b] * B[a, b]))))\n",
+                 {},
+                 {{{"m", 12}, {"n", 7}}, {{"m", 10}, {"n", 300}}, {{"m", 4}, {"n", 41}}, {{"m", 3}, {"n", 2}}},
+                 false,
+                 "windowed_xs"});
+  all.push_back(
+      {"stacked",
+       "entry stacked [m][n][k] (A: [m][n]i32) (B: [k]i32) : [][]i32 =\n"
+       "  tabulate_2d (i64.max 0 (m - k)) n (\\i j -> i32.sum (tabulate k (\\a -> #[unsafe] A[i + a, j] * B[a])))\n",
+       {},
+       {{{"m", 13}, {"n", 7}, {"k", 3}}, {{"m", 9}, {"n", 130}, {"k", 3}}, {{"m", 4}, {"n", 41}, {"k", 2}}},
+       false,
+       "stacked_r_x"});
   return all;
 }
 
@@ -336,8 +368,10 @@ const std::vector<Equivalent>& equivalents() {
         {"bytes", "cp_async_wait", "likewise"},
     };
     for (const int k : {1, 2, 3, 4, 5, 8, 9, 10, 12, 13, 14})
-      all.push_back({"held", "guard `(int64_t)(group * 4) << shift < width` " + std::to_string(k),
+      all.push_back({"held", "guard `group * 4 << shift < width` " + std::to_string(k),
                      "of elements beyond the row's end nothing comes: leaving them out saves time"});
+    for (const int k : {1, 2, 3, 4, 5})
+      all.push_back({"near", "guard `group * 4 << shift < width` " + std::to_string(k), "likewise"});
     for (const int k : {1, 2, 3, 4})
       all.push_back({"held", "guard `step <= place` " + std::to_string(k),
                      "of a reduction the last thread's value alone is wanted, which every step reaches"});

@@ -44,6 +44,8 @@ enum {
   X(primary_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice))                                                  \
   X(context_push, "cuCtxPushCurrent_v2", (CUcontext))                                                             \
   X(context_pop, "cuCtxPopCurrent_v2", (CUcontext*))                                                              \
+  X(context_limit, "cuCtxGetLimit", (size_t*, int))                                                               \
+  X(set_context_limit, "cuCtxSetLimit", (int, size_t))                                                            \
   X(stream_create, "cuStreamCreate", (CUstream*, unsigned))                                                       \
   X(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                                             \
   X(stream_synchronise, "cuStreamSynchronize", (CUstream))                                                        \

@@ -56,6 +56,14 @@ std::string c_of(const std::string& program) {
   return take(apl::generate(module, take(apl::find_target("c")), {})).host;
 }
 
+// The kernels that CUDA has of a program's text.
+std::string kernels_of(const std::string& program) {
+  apl::Module module = emitted::compiled("test.fut", program);
+  const std::string passes = apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu);
+  take(apl::run_pipeline(module, take(apl::parse_pipeline(passes, apl::PassRegistry::builtin())), {}));
+  return take(apl::generate(module, apl::cuda_target(), {})).kernels;
+}
+
 const std::string kMap = R"(stage kernel
 
 entry main (A : "[n]i32") : {"[n]i32"}
@@ -257,6 +265,29 @@ TEST_CASE(
       "entry turned [n][m] (A: [n][m]f32) (B: [m][n]f32): [m][n]f32 = map2 (map2 (+)) (transpose A) B";
   CHECK(contains(c_of(turned), "float square[1024];"));
   CHECK_FALSE(contains(c_of("entry twice [n][m] (A: [n][m]f32): [n][m]f32 = map (map (* 2)) A"), "square"));
+}
+
+TEST_CASE("generate: a GPU's thread takes four windows below each other, if they overlap that way") {
+  const auto folded = [](const std::string& size, const std::string& element) {
+    return kernels_of(
+        "entry blur [n][m][k] (A: [n][m]f32) (B: [k]f32): [][]f32 = tabulate_2d (n - k) (m - k) (\\i j -> "
+        "f32.sum (tabulate " +
+        size + " (\\a -> #[unsafe] " + element + ")))");
+  };
+  const std::string stacked = "i_stack = ";
+  CHECK(contains(folded("7", "A[i + a, j] * B[a]"), stacked));
+  CHECK_FALSE(contains(folded("7", "A[i + a, j] * B[a]"), "_folded["));
+  CHECK(contains(folded("k", "A[i + a, j] * B[a]"), "_folded[4];"));
+  CHECK(contains(folded("70", "A[i + a, j] * B[a]"), "_folded[4];"));
+  // Along rows, from rows that lie apart, of rows and columns as of a product, and of a length of the thread's own.
+  CHECK_FALSE(contains(folded("7", "A[i, j + a] * B[a]"), stacked));
+  CHECK_FALSE(contains(folded("7", "A[i + 2 * a, j] * B[a]"), stacked));
+  CHECK_FALSE(contains(folded("m", "A[i, a] * A[a, j]"), stacked));
+  CHECK_FALSE(contains(folded("(i64.min i k)", "A[i + a, j] * B[a]"), stacked));
+  // A division may fail.
+  CHECK_FALSE(contains(kernels_of("entry shares [n][m] (A: [n][m]i32): [][]i32 = tabulate_2d (n - 7) m (\\i j -> "
+                                  "i32.sum (tabulate 7 (\\a -> A[i + a, j] / A[i, j])))"),
+                       stacked));
 }
 
 TEST_CASE("generate: accumulators and operands of the inner loop stay in registers") {
