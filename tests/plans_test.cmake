@@ -57,6 +57,16 @@ endif()
 aplc(0 cuda --kernels "${MATRIX_UNITS}" --param wide_nn.mainloop=2)
 want("KERNEL[^\n]*wide_nn")
 
+# A variant has the same number where the program does not choose, whichever others there are: sums of eight are not split.
+file(WRITE "${FOLDER}/short.fut" "entry short [n][m] (A: [n][8]f32) (B: [m][8]f32) : [n][m]f32 =
+  map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) B) A\n")
+aplc(0 cuda --kernels --plans=1 short.fut --param short.variant=3)
+want("xs at thread level over")
+aplc(0 cuda --kernels --plans=1 short.fut --param short.variant=4)
+want("A_t at thread level over")
+aplc(0 cuda --kernels --plans=1 short.fut --param short.variant=2)
+want("xs at block level over")
+
 # Given numbers.
 aplc(64 run --backend=emulate product.fut --param product.T_m=64 --param product.T_n=32 "[[1f32]]" "[[2f32]]")
 want_error("2048 threads a block, 1024 at most on h200; product.T_.=[0-9]+ would work")
