@@ -266,11 +266,13 @@ std::optional<RoleSymbols> symbols_by_role(const PlanData& data) {
   return symbols;
 }
 
-// Sizes with these products of each role's dims.
-SymbolSizes sizes_with(const RoleSymbols& symbols, const RoleProducts& products) {
+// Sizes with these products of each role's dims. What stands in strides alone is that of a larger array.
+SymbolSizes sizes_with(const PlanData& data, const RoleSymbols& symbols, const RoleProducts& products) {
+  constexpr std::int64_t kLargerArray = 4096;
   SymbolSizes sizes;
   for (std::size_t role = 0; role < kRoles; ++role)
     for (Value v : symbols[role]) sizes.emplace(v, each_of(products[role], symbols[role].size()));
+  for (Value v : data.symbols()) sizes.emplace(v, kLargerArray);
   return sizes;
 }
 
@@ -280,7 +282,7 @@ std::vector<SymbolSizes> sizes_by_role(const PlanData& data) {
   const auto symbols = symbols_by_role(data);
   if (!symbols) return {};
   std::vector<SymbolSizes> all;
-  const auto add = [&](const RoleProducts& products) { all.push_back(sizes_with(*symbols, products)); };
+  const auto add = [&](const RoleProducts& products) { all.push_back(sizes_with(data, *symbols, products)); };
   const bool has_batches = !(*symbols)[kOthers].empty();
   const double batches = has_batches ? kFewBatches : 1;
   for (const double depth : {2048.0, 256.0}) add({4096, 4096, 1, depth});
@@ -322,7 +324,7 @@ std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
     for (const bool of_m : {false, true}) {
       if (!symbols) return all;
       SymbolSizes& sizes =
-          all.emplace_back(sizes_with(*symbols, {of_m ? few : kThin / few, of_m ? kThin / few : few, 1, 1}));
+          all.emplace_back(sizes_with(data, *symbols, {of_m ? few : kThin / few, of_m ? kThin / few : few, 1, 1}));
       with_depth(sizes, kThin, 1 << 12);
     }
   return all;

@@ -77,7 +77,7 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     scalar(stm, values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)), out);
   } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
     vector_loops_->note_size(stm.pattern.front(), size->value);
-    scalar(stm, values_.poly(size->value), out);
+    scalar(stm, values_.wrapping(size->value), out);
   } else if (const Index* i = get_if<Index>(stm)) {
     index(*i, stm, out);
   } else if (get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Scratch>(stm) ||

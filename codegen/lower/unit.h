@@ -103,6 +103,7 @@ class Values {
   kernel::ExprPtr operand(const Operand& x);
   kernel::ExprPtr constant(const Scalar& x);
   kernel::ExprPtr poly(const Poly& p);
+  kernel::ExprPtr wrapping(const Poly& p);
   // The scalar operation as an expression.
   kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
   kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);

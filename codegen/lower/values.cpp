@@ -278,6 +278,24 @@ ExprPtr Values::poly(const Poly& p) {
   return sum;
 }
 
+// A program's own number, which may wrap: CUDA's compilers take it that a signed one does not, and simplify what is
+// divided or compared by that.
+ExprPtr Values::wrapping(const Poly& p) {
+  bool is_small = true;
+  p.for_each_symbol([&](Value v) { is_small = is_small && unit.tile(v).has_value(); });
+  if (!dialect.on_device || is_small || p.symbol()) return poly(p);
+  const CType wide{ScalarType::u64, false};
+  ExprPtr sum;
+  for (const Term& term : p.terms()) {
+    const bool subtracts = term.coefficient < 0;
+    ExprPtr product = literal(subtracts ? -term.coefficient : term.coefficient);
+    for (const Factor& f : term.factors) product = mul(product, cast(wide, factor(f)));
+    if (!sum && (subtracts || term.factors.empty())) sum = cast(wide, literal(std::int64_t{0}));
+    sum = sum ? infix(subtracts ? "-" : "+", sum, product) : product;
+  }
+  return cast({ScalarType::i64, false}, sum);
+}
+
 ExprPtr Values::typed_call(const std::string& name, ScalarType type, std::vector<ExprPtr> args) {
   if (!dialect.on_device) return call(fmt::format("{}_{}", name, apl::to_text(type)), std::move(args));
   return call(fmt::format("{}<{}>", name, c_type({type, false})), std::move(args));

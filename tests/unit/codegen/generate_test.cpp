@@ -179,6 +179,15 @@ TEST_CASE("generate: a tiled kernel has a barrier a tile, and one behind each ti
   }
 }
 
+// Of a signed product CUDA's compilers take it that it does not wrap, and cancel it against the divisor.
+TEST_CASE("generate: what is divided or compared on a GPU is computed without signs where it may wrap") {
+  const std::string kernels = kernels_of(
+      "entry halves [n] (xs: [n]i64): [n]i64 = map (\\x -> (x * 6 - 4) / 3) xs\n"
+      "entry least [n] (xs: [n]i64): [n]i64 = map (\\x -> i64.min x (x + 3)) xs\n");
+  CHECK(contains(kernels, "(int64_t)(6 * (uint64_t)x - 4)"));
+  CHECK(contains(kernels, "(int64_t)((uint64_t)x + 3)"));
+}
+
 TEST_CASE("generate: kernels without shared memory have no barrier") {
   const apl::ProgramText text = take(apl::generate(placed(kMap), apl::cuda_target()));
   REQUIRE(text.kernel_infos.size() == 1);
