@@ -137,7 +137,7 @@ Emulated::Emulated(const std::vector<apl::KernelFile>& files)
   apl::Compilation compilation;
   compilation.command = {"c++",
                          "-std=c++17",
-                         "-Og",
+                         "-O1",
                          "-shared",
                          "-fPIC",
                          "-DAPL_EMULATE",
