@@ -288,7 +288,8 @@ void Extractor::map_nest(const Stm& stm, std::vector<Stm>& stms) {
 
 std::optional<std::vector<Stm>> Extractor::taken_apart(const Stm& stm, const Stm& flat) {
   const auto chunks = [this](const Stm& inner, const Segments& segments) { return chunks_for(inner, segments); };
-  const auto apart = distribute(flat, replicated_, chunks, function_.values);
+  const bool overwritten = std::ranges::any_of(stm.pattern, [this](Value v) { return consumption_.consumed(v); });
+  const auto apart = distribute(flat, replicated_, chunks, overwritten, function_.values);
   if (!apart) return std::nullopt;
   if (remarks_.wanted()) {
     remarks_.explain(stm, *apart);

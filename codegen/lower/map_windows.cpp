@@ -74,7 +74,8 @@ bool is_scalar_fold(const Screma& fold, const ValueTable& values) {
 MapWindows::MapWindows(Kernel& kernel, const SegOp& op) : KernelPart(kernel), op_(op) {
   const ValueTable& table = unit_.function.values;
   if (op.space.size() < 2 || apl::can_fail(*op.body, table)) return;
-  bool reads = false, all_small = true;
+  bool reads = false, all_small = true, starts_outside = true;
+  const auto is_outside = [&](const Operand& x) { return !x.is_value() || outside_.contains(x.value()); };
   std::size_t folds = 0;
   for (const Stm& stm : op.body->stms) {
     const Screma* fold = get_if<Screma>(stm);
@@ -83,10 +84,12 @@ MapWindows::MapWindows(Kernel& kernel, const SegOp& op) : KernelPart(kernel), op
     reads = reads || reads_window(*fold);
     all_small = all_small && is_small(*fold);
     if (folds++ == 0) fold_ = &stm;
+    for (const ReduceOp& reduce : fold->reduces)
+      for (const Operand& start : reduce.neutral) starts_outside = starts_outside && is_outside(start);
   }
   if (all_small) {
     fold_ = nullptr;
-  } else if (folds != 1 || !goes_as_far(std::get<Screma>(fold_->op))) {
+  } else if (folds != 1 || !starts_outside || !goes_as_far(std::get<Screma>(fold_->op))) {
     return;
   }
   const auto is_number = [&](Value v) {

@@ -4,13 +4,14 @@
 #include <ranges>
 
 #include "frontend/lower/lowerer.h"
+#include "ir/poly_range.h"
 
 namespace apl::frontend {
 
 namespace {
 
 // More elements than memory has bytes; the interpreter's arrays end there, too.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+constexpr auto kMostInMemory = static_cast<std::int64_t>(kMostElements);
 // Known sizes that a question considers, the newest first.
 constexpr std::ptrdiff_t kMostAsked = 8;
 
@@ -68,12 +69,17 @@ bool Lowerer::is_known_product(const Poly& product) const {
   return false;
 }
 
-// One number, or made of sizes and indices, which are small enough that no sum or product of them wraps.
+// Whether no sum or product in it wraps.
 bool Lowerer::is_exact(const Poly& index) const {
-  bool known = true;
-  index.for_each_symbol(
-      [&](Value v) { known = known && (known_.counts.contains(Poly(v)) || known_.indices.contains(v)); });
-  return known || index.symbol();
+  return apl::is_exact(index, [&](Value v) {
+    using Kind = SymbolRange::Kind;
+    if (known_.counts.contains(Poly(v))) return SymbolRange{.kind = Kind::size, .low = 0, .high = apl::kMostElements};
+    const auto found = known_.indices.find(v);
+    if (found == known_.indices.end()) return SymbolRange{};
+    const auto bound = found->second.constant();
+    if (bound) return SymbolRange{.low = 0, .high = static_cast<long double>(*bound) - 1};
+    return SymbolRange{.kind = Kind::index, .low = 0, .high = apl::kMostElements};
+  });
 }
 
 // Fails where the count is negative.
@@ -91,7 +97,7 @@ void Lowerer::check_size(const Poly& count, const std::string& what) {
 // Fails where an array of this shape, whose sizes are not negative, has more elements than there can be. Nothing in the
 // check wraps: a*b <= N is a <= N / b, unless b is 0.
 void Lowerer::check_elements(const std::vector<Poly>& shape, Location location) {
-  Poly product = 1, some = shape.front(), most = kMostElements;
+  Poly product = 1, some = shape.front(), most = kMostInMemory;
   for (const Poly& size : shape) product = limited(product * size);
   if (shape.size() < 2 || is_known_product(product)) return;
   for (std::size_t k = 1; k < shape.size(); ++k) {

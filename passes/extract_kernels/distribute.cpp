@@ -37,12 +37,13 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Stm& flat, const Parts& parts, const ChunksFor& chunks, ValueTable& values)
+  Splitter(const Stm& flat, const Parts& parts, const ChunksFor& chunks, bool overwritten, ValueTable& values)
       : flat_(flat),
         map_(std::get<Screma>(flat.op)),
         parts_(parts),
         stms_(parts.stms()),
         chunks_(chunks),
+        overwritten_(overwritten),
         values_(values) {}
 
   Distributed run() {
@@ -292,6 +293,9 @@ class Splitter {
       }
       if (const std::optional<Value> whole = x.is_value() ? parts_.rows_of(x.value()) : std::nullopt) {
         result[k] = *whole;
+        if (!overwritten_) continue;
+        result[k] = values_.add(values_.type(*whole), values_.name(x.value()));
+        made_.push_back({.pattern = {result[k]}, .op = Copy{*whole}, .location = at});
         continue;
       }
       if (x.is_value()) needed.insert(x.value());
@@ -406,6 +410,7 @@ class Splitter {
   const Parts& parts_;
   const std::vector<Stm>& stms_;
   const ChunksFor& chunks_;
+  const bool overwritten_;
   ValueTable& values_;
   std::vector<std::pair<Operand, Value>> extra_arrays_;
   std::unordered_map<Value, Value> arrays_;  // values of the lambda for every index
@@ -416,11 +421,11 @@ class Splitter {
 }  // namespace
 
 std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated, const ChunksFor& chunks,
-                                      ValueTable& values) {
+                                      bool overwritten, ValueTable& values) {
   if (has_attribute(flat.attributes, attribute::sequential_inner)) return std::nullopt;
   const Parts parts(flat, replicated, values);
   if (!parts.any_parallel()) return std::nullopt;
-  std::optional<Distributed> apart = Splitter(flat, parts, chunks, values).run();
+  std::optional<Distributed> apart = Splitter(flat, parts, chunks, overwritten, values).run();
   if (apart) apart->not_tiled = parts.not_tiled();
   return apart;
 }

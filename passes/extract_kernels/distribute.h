@@ -8,8 +8,8 @@
 
 #include "ir/module.h"
 #include "passes/analysis/contractions.h"
-#include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/chunks.h"
+#include "passes/extract_kernels/interchange.h"
 
 namespace apl {
 
@@ -22,9 +22,10 @@ struct Distributed {
 };
 
 // `flat`: a map without inputs (flatten). nullopt: its lambda holds nothing that could run in parallel, or the maps
-// are a perfect nest. `chunks` gives the numbers for the next reduction or scan.
+// are a perfect nest. `chunks` gives the numbers for the next reduction or scan; `overwritten` says that the program
+// overwrites a result in place somewhere, so that none may be another name of an array that is read.
 using ChunksFor = std::function<Chunks(const Stm& stm, const Segments& segments)>;
 std::optional<Distributed> distribute(const Stm& flat, const Replicated& replicated, const ChunksFor& chunks,
-                                      ValueTable& values);
+                                      bool overwritten, ValueTable& values);
 
 }  // namespace apl

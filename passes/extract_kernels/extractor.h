@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/analysis/consumption.h"
 #include "passes/extract_kernels/checks.h"
 #include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/filters.h"
@@ -21,7 +22,7 @@ namespace apl {
 class Extractor {
  public:
   Extractor(Function& function, const PassContext& context)
-      : function_(function), context_(context), remarks_(function, context) {}
+      : function_(function), context_(context), remarks_(function, context), consumption_(function, nullptr) {}
 
   void run();
 
@@ -87,6 +88,7 @@ class Extractor {
   Function& function_;
   const PassContext& context_;
   KernelRemarks remarks_;
+  const Consumption consumption_;  // of the function as it was
   Replicated replicated_;
   HostViews views_;
   int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0, attentions_ = 0, pairs_ = 0;  // numbered so far

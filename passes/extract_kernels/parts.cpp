@@ -86,16 +86,6 @@ bool updates_in_place(const Stm& stm, const ValueTable& values) {
   return std::ranges::any_of(loop.params, [&](Value v) { return consumption.consumed(v); });
 }
 
-// Whether all that the loop overwrites are parameters of its own that it does nothing else with, by scatters.
-bool only_scatters(const Loop& loop) {
-  std::size_t updates = 0;
-  for_each_stm(*loop.body, [&](const Stm& stm) {
-    updates += std::holds_alternative<Update>(stm.op);
-    if (const Scatter* scatter = get_if<Scatter>(stm)) updates += scatter->targets.size();
-  });
-  return updates == scattered_params(loop).size();
-}
-
 // Why the reduction in the map is no contraction that can be tiled; nullopt if it is one.
 std::optional<Refusal> refuse_contraction(const Stm& flat, const ValueTable& values) {
   ValueTable scratch = values;
@@ -138,7 +128,8 @@ void Parts::prepare() {
     if (result.is_value()) wanted.insert(result.value());
   for (const Stm& stm : stms_) {
     const Scatter* scatter = get_if<Scatter>(stm);
-    if (scatter != nullptr && spreads(stm, *scatter)) wanted.insert(scatter->targets.begin(), scatter->targets.end());
+    if (scatter != nullptr && spreads(stm, *scatter, locals_))
+      wanted.insert(scatter->targets.begin(), scatter->targets.end());
     const Loop* loop = get_if<Loop>(stm);
     if (loop == nullptr || scattered_params(*loop).empty()) continue;
     for (const Operand& initial : loop->initial)
@@ -191,7 +182,8 @@ bool Parts::is_parallel(const Stm& stm) {
     return reduces_scalars(*screma, values_) && !contracts(stm);
   }
   if (const Scatter* scatter = get_if<Scatter>(stm)) {
-    return spreads(stm, *scatter) && std::ranges::all_of(scatter->targets, [&](Value v) { return is_kept(v); });
+    return spreads(stm, *scatter, locals_) &&
+           std::ranges::all_of(scatter->targets, [&](Value v) { return is_kept(v); });
   }
   if (const Loop* loop = get_if<Loop>(stm)) {
     return loop->index && regular(loop->bound, locals_) && regular(loop->params, locals_, values_) &&
@@ -206,20 +198,38 @@ bool Parts::is_parallel(const Stm& stm) {
   return false;
 }
 
-// Whether the scatter could be one with those of other indices.
-bool Parts::spreads(const Stm& stm, const Scatter& scatter) const {
-  return !is_sequential(stm) && regular(stm.pattern, locals_, values_) && regular(scatter.widths, locals_) &&
-         !small(scatter.widths) && same_operator(scatter);
+// Whether the scatter could be one with those of other indices, where these values are the index's own.
+bool Parts::spreads(const Stm& stm, const Scatter& scatter, const Locals& locals) const {
+  return !is_sequential(stm) && regular(stm.pattern, locals, values_) && regular(scatter.widths, locals) &&
+         !small(scatter.widths) && same_operator(scatter, locals);
 }
 
 // An operator on scalars that is the same for all indices and cannot fail.
-bool Parts::same_operator(const Scatter& scatter) const {
+bool Parts::same_operator(const Scatter& scatter, const Locals& locals) const {
   if (!scatter.op) return true;
-  const auto same = [&](Value v) { return !locals_.contains(v); };
+  const auto same = [&](Value v) { return !locals.contains(v); };
   return !can_fail(*scatter.op->op.body, values_) && std::ranges::all_of(free_values(scatter.op->op, values_), same) &&
          std::ranges::all_of(scatter.op->neutral, [&](const Operand& x) {
            return values_.type(x).is_scalar() && (x.is_constant() || same(x.value()));
          });
+}
+
+// Whether all that the loop overwrites are parameters of its own that it does nothing else with, by scatters that could
+// be one with those of other indices.
+bool Parts::only_scatters(const Loop& loop) const {
+  Locals locals = locals_;
+  locals.insert(loop.params.begin(), loop.params.end());
+  for (const Stm& stm : loop.body->stms) locals.insert(stm.pattern.begin(), stm.pattern.end());
+  std::size_t updates = 0;
+  bool spread = true;
+  for_each_stm(*loop.body, [&](const Stm& stm) {
+    updates += std::holds_alternative<Update>(stm.op);
+    const Scatter* scatter = get_if<Scatter>(stm);
+    if (scatter == nullptr) return;
+    updates += scatter->targets.size();
+    spread = spread && spreads(stm, *scatter, locals);
+  });
+  return spread && updates == scattered_params(loop).size();
 }
 
 // Whether the reduction, were it alone in the map with what it needs, is a contraction.

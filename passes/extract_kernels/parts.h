@@ -54,8 +54,9 @@ class Parts {
   void classify();
   Kind kind_of(const Stm& stm);
   bool is_parallel(const Stm& stm);
-  bool spreads(const Stm& stm, const Scatter& scatter) const;
-  bool same_operator(const Scatter& scatter) const;
+  bool spreads(const Stm& stm, const Scatter& scatter, const std::set<Value>& locals) const;
+  bool same_operator(const Scatter& scatter, const std::set<Value>& locals) const;
+  bool only_scatters(const Loop& loop) const;
   bool contracts(const Stm& reduction);
   void group();
   std::size_t last_work() const;

@@ -15,7 +15,7 @@ constexpr int kMaxRewrites = 32;
 
 Simplifier::Simplifier(Function& function, const Module& module)
     : function_(function), module_(module), consumption_(function, &module) {
-  for (const Value size : function.sizes) know_size(size, 0);
+  for (const Value size : function.sizes) know_dim(size);
   for (const Value param : function.params) know_shape(function.type(param));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/poly_range.h"
 #include "ir/walk.h"
 #include "passes/analysis/consumption.h"
 #include "passes/analysis/map_uses.h"
@@ -74,6 +75,7 @@ class Simplifier {
   void know_converted(Value value, const Convert& op);
   void know_index(Value index, const Poly& bound);
   void know_size(Value size, std::int64_t at_least);
+  void know_dim(Value size);
   void know_shape(const Type& type);
   void know_condition(const Operand& condition, bool holds);
   void know_compared(const Compare& compare, bool holds);
@@ -135,7 +137,9 @@ class Simplifier {
   std::unordered_map<Value, If> branches_;  // scalars that are one of two
   struct Bounds {
     std::vector<Poly> low, high;
+    SymbolRange::Kind kind = SymbolRange::Kind::number;
   };
+  SymbolRange range_of(Value v, int depth) const;
   std::unordered_map<Value, Bounds> bounds_;
   std::vector<std::pair<Value, Bounds>> learned_;  // of whom, and what was known before
   Out* out_ = nullptr;

@@ -122,6 +122,7 @@ void Simplifier::know_converted(Value value, const Convert& op) {
 void Simplifier::know_index(Value index, const Poly& bound) {
   Bounds& bounds = bounds_[index];
   learned_.emplace_back(index, bounds);
+  if (!bound.constant()) bounds.kind = SymbolRange::Kind::index;
   if (bounds.low.empty()) bounds.low.emplace_back(0);
   if (std::ranges::find(bounds.high, bound - 1) == bounds.high.end()) bounds.high.push_back(bound - 1);
 }
@@ -137,9 +138,21 @@ void Simplifier::know_size(Value size, std::int64_t at_least) {
     bounds.low.emplace_back(at_least);
 }
 
+// The size of an array: one has memory for it.
+void Simplifier::know_dim(Value size) {
+  Bounds& bounds = bounds_[size];
+  learned_.emplace_back(size, bounds);
+  bounds.kind = SymbolRange::Kind::size;
+  know_size(size, 0);
+}
+
 void Simplifier::know_shape(const Type& type) {
   for (const Poly& size : type.shape) {
-    if (const std::optional<Value> symbol = size.symbol()) know_size(*symbol, 0);
+    const std::optional<Value> symbol = size.symbol();
+    if (!symbol) continue;
+    if (const auto known = bounds_.find(*symbol);
+        known == bounds_.end() || known->second.kind != SymbolRange::Kind::size)
+      know_dim(*symbol);
   }
 }
 
@@ -239,10 +252,29 @@ bool Simplifier::less(const Poly& a, const Poly& b) const {
   return prove_less(a, b, facts_for({&a, &b})) == Proof::yes;
 }
 
+// What the facts about a symbol, and those about the symbols in them, say of its number.
+SymbolRange Simplifier::range_of(Value v, int depth) const {
+  SymbolRange range;
+  const auto known = bounds_.find(v);
+  if (known == bounds_.end()) return range;
+  range.kind = known->second.kind;
+  if (range.kind != SymbolRange::Kind::number) range.low = 0, range.high = kMostElements;
+  constexpr int kDeepest = 3;
+  const auto inner = [&](Value other) { return depth < kDeepest ? range_of(other, depth + 1) : SymbolRange{}; };
+  for (const Poly& low : known->second.low) range.low = std::max(range.low, apl::range_of(low, inner).low);
+  for (const Poly& high : known->second.high) {
+    const long double most = apl::range_of(high, inner).high;
+    range.high = std::min(range.high, most);
+    // Below a size it is an index, whatever made it.
+    if (!high.constant() && range.low >= 0 && most <= kMostElements && range.kind == SymbolRange::Kind::number)
+      range.kind = SymbolRange::Kind::index;
+  }
+  return range;
+}
+
+// Whether the laws of polynomials hold for it: no sum or product wraps.
 bool Simplifier::size_like(const Poly& p) const {
-  bool all = true;
-  p.for_each_symbol([&](Value v) { all = all && bounds_.contains(v); });
-  return all;
+  return is_exact(p, [this](Value v) { return range_of(v, 0); });
 }
 
 bool Simplifier::in_bounds(const Type& array, const std::vector<DimIndex>& dims) const {

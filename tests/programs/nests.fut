@@ -59,3 +59,9 @@ entry deep [l] [m] [n] (xsss: [l][m][n]i32): [l][m][n]i32 =
 entry reversed_columns [k] [m] [n] (xs: [n]i32) (is: [k]i64) (yss: [k][n]i32) (_: [m]i32): [n]i32 =
   reduce_by_index (copy (reverse (replicate m xs))) (map2 i32.min) (replicate n i32.highest) is yss
   |> reduce (map2 i32.max) (replicate n i32.lowest)
+
+-- A loop of rows whose result is overwritten: the argument stays as it is.
+entry overwritten [m] [n] (k: i64) (xss: [m][n]i32): ([m][n]i32, i32) =
+  let r = map (\xs -> loop a = xs for i < k % 3 do map2 (\x y -> x + 2 * y + i32.i64 i) a (rotate 1 a)) xss
+  let r = if m > 0 && n > 0 then r with [0, 0] = 7 else r
+  in (r, i32.sum (map i32.sum xss))

@@ -33,3 +33,12 @@ entry lines_of_any_size [h][n][m][k] (xsss: [h][n][m]i32) (w: [k]i32): [][][](i3
     let (p, q) = reduce (\(a, b) (c, d) -> (a * c, b * c + d)) (1, 0)
                         (tabulate k (\a -> #[unsafe] (w[a], xsss[e, i + a, j])))
     in (p + i32.i64 i, q))
+
+-- Folds that start with what their thread computes.
+entry starts [n] [m] (xss: [n][m]i32) (k: i64): [][]bool =
+  let w = i64.min (k % 4) n
+  in tabulate_2d (n - w) m (\i j -> reduce (||) (i == j) (tabulate w (\a -> #[unsafe] xss[i + a, j] > 3)))
+entry most_from [n] [m] (xss: [n][m]i32) (k: i64): [][]i32 =
+  let w = i64.min (k % 4) n
+  in tabulate_2d (n - w) m (\i j -> let x = xss[i, j] + 1
+                                    in reduce i32.max x (tabulate w (\a -> #[unsafe] xss[i + a, j])))
