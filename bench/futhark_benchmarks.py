@@ -90,6 +90,10 @@ def main():
         if not {"lib", "micro"} & set(file.relative_to(args.tree).parts[:-1]))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(lambda name: measured(args, name, "-r", "1"), names))
+    device = platform.processor() or platform.machine()
+    if args.backend == "cuda":
+        device = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True,
+                                text=True).stdout.strip()
     print(f"{'program':46}{'case':34}{'us':>11}{'kernels':>11}{'number':>8}")
     rows, failed = [], 0
     for name in names:
@@ -103,10 +107,6 @@ def main():
         for line in failures:
             print(f"{name}: {line}", flush=True)
         if args.json:
-            device = platform.processor() or platform.machine()
-            if args.backend == "cuda":
-                device = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True,
-                                        text=True).stdout.strip()
             record = {"date": time.strftime("%Y-%m-%d"), "device": device, "backend": args.backend, "cases": rows}
             args.json.write_text(json.dumps(record, indent=1) + "\n")
     print(f"{len({row['program'] for row in rows})} programs, {len(rows)} cases measured, {failed} failed")

@@ -213,7 +213,7 @@ int peer_kept(float *out, const float *in, int64_t n) {
       [&](void *memory, size_t &bytes) { return cub::DeviceSelect::If(memory, bytes, in, out, count, n, Above{}); });
 }
 
-// Counters of each block of its own: beyond this many bins they are too many for its 32-bit offsets.
+// With 2^26 bins it asks for more memory than an H100 has, and ends with an access out of bounds on an H200.
 int peer_counts(int *out, int64_t k, const int *keys, int64_t n) {
   if (k > 1 << 22) return cudaErrorNotSupported;
   return with_memory([&](void *memory, size_t &bytes) {

@@ -100,10 +100,8 @@ void choose_variant(const Function& function, const apl_device& device, int most
   chosen.shown.contraction = found->second.contraction;
   chosen.candidates = std::move(plans.at(choice.variant));
   if (choice.variant != APL_VARIANT_SPLIT) return;
-  const apl_contraction* transposed = lists.contractions[APL_VARIANT_TRANSPOSED];
-  const apl_contraction* cut =
-      planned.contraction->parts_transposed != 0 && transposed ? transposed : &*planned.contraction;
-  if (apl_contraction split; apl_contraction_parts(cut, choice.splits, &split) != 0) chosen.shown.contraction = split;
+  const apl_contraction* whole = apl_contraction_to_split(&*planned.contraction, &lists);
+  if (apl_contraction split; apl_contraction_parts(whole, choice.splits, &split) != 0) chosen.shown.contraction = split;
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ inline kernel::Stmt barrier() {
   return made;
 }
 inline kernel::Stmt fence() { return do_call("apl_fence", {}); }
+// Whether the statement makes a scalar of scalars, reads an element or is a view.
+bool is_scalar_code(const Stm& stm, const ValueTable& values);
 // Whether a body has loops, reductions or maps.
 bool has_loops(const Body& body);
 

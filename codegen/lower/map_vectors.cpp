@@ -30,6 +30,13 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+bool is_scalar_code(const Stm& stm, const ValueTable& values) {
+  if (get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm)) return true;
+  const bool scalar = get_if<Use>(stm) || get_if<Unary>(stm) || get_if<Binary>(stm) || get_if<Compare>(stm) ||
+                      get_if<Convert>(stm) || get_if<SizeExpr>(stm);
+  return scalar && values.type(stm.pattern.front()).is_scalar();
+}
+
 namespace {
 
 // Statements of a body that is done for neighbours in turn, and of one for more than four of small types.
@@ -49,10 +56,7 @@ std::optional<std::size_t> plain_statements(const Body& body, const ValueTable& 
       count += *yes + *no + 1;
       continue;
     }
-    const bool view = get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm);
-    const bool scalar = get_if<Use>(stm) || get_if<Unary>(stm) || get_if<Binary>(stm) || get_if<Compare>(stm) ||
-                        get_if<Convert>(stm) || get_if<SizeExpr>(stm);
-    if (!view && !(scalar && values.type(stm.pattern.front()).is_scalar())) return std::nullopt;
+    if (!is_scalar_code(stm, values)) return std::nullopt;
     ++count;
   }
   return count;

@@ -40,14 +40,6 @@ constexpr std::int64_t kStack = 4;
 constexpr std::int64_t kMostWindow = 64;
 constexpr std::size_t kMostWindowStatements = 8;
 
-// Scalars, elements and views alone.
-bool is_scalar_code(const Stm& stm, const ValueTable& values) {
-  if (get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm)) return true;
-  const bool scalar = get_if<Use>(stm) || get_if<Unary>(stm) || get_if<Binary>(stm) || get_if<Compare>(stm) ||
-                      get_if<Convert>(stm) || get_if<SizeExpr>(stm);
-  return scalar && values.type(stm.pattern.front()).is_scalar();
-}
-
 // Whether all of its elements are known, and few enough to be unrolled.
 bool is_small(const Screma& fold) {
   std::int64_t elements = 1;

@@ -73,12 +73,12 @@ bool Lowerer::is_known_product(const Poly& product) const {
 bool Lowerer::is_exact(const Poly& index) const {
   return apl::is_exact(index, [&](Value v) {
     using Kind = SymbolRange::Kind;
-    if (known_.counts.contains(Poly(v))) return SymbolRange{.kind = Kind::size, .low = 0, .high = apl::kMostElements};
+    if (known_.counts.contains(Poly(v))) return SymbolRange{.kind = Kind::size, .low = 0, .high = kMostElements};
     const auto found = known_.indices.find(v);
     if (found == known_.indices.end()) return SymbolRange{};
     const auto bound = found->second.constant();
     if (bound) return SymbolRange{.low = 0, .high = static_cast<long double>(*bound) - 1};
-    return SymbolRange{.kind = Kind::index, .low = 0, .high = apl::kMostElements};
+    return SymbolRange{.kind = Kind::index, .low = 0, .high = kMostElements};
   });
 }
 

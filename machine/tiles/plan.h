@@ -196,6 +196,10 @@ struct apl_variant_lists {
   const struct apl_contraction* contractions[APL_VARIANTS];
 };
 
+// The contraction whose reduction a split cuts: the whole, or the one of transposed operands.
+APL_PLAN_API const struct apl_contraction* apl_contraction_to_split(const struct apl_contraction* whole,
+                                                                    const struct apl_variant_lists* lists);
+
 // The cheapest variant. `only` restricts to one variant; 0: any.
 APL_PLAN_API int apl_variant_select(const struct apl_contraction* contraction, const struct apl_variant_lists* lists,
                                     int only, const struct apl_device* device, struct apl_variant_choice* choice);

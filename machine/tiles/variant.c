@@ -235,6 +235,12 @@ const char* apl_variant_name(int variant) {
   return "";
 }
 
+const struct apl_contraction* apl_contraction_to_split(const struct apl_contraction* whole,
+                                                       const struct apl_variant_lists* lists) {
+  const struct apl_contraction* transposed = lists->contractions[APL_VARIANT_TRANSPOSED];
+  return whole->parts_transposed && transposed ? transposed : whole;
+}
+
 // Seconds; below 0 where a program does not have it.
 static double price(enum apl_variant variant, const struct apl_contraction* whole,
                     const struct apl_variant_lists* lists, const struct apl_device* device,
@@ -250,9 +256,7 @@ static double price(enum apl_variant variant, const struct apl_contraction* whol
     }
     case APL_VARIANT_SPLIT: {
       if (!plans || points_of(c) <= 0) return -1;
-      const struct apl_contraction* transposed = lists->contractions[APL_VARIANT_TRANSPOSED];
-      const struct apl_contraction* cut = c->parts_transposed && transposed ? transposed : c;
-      struct split_search s = {.c = cut, .device = device, .splits = 1};
+      struct split_search s = {.c = apl_contraction_to_split(c, lists), .device = device, .splits = 1};
       split(&s, plans);
       choice->splits = s.splits;
       return s.splits > 1 ? s.seconds : -1;

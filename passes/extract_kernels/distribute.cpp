@@ -314,7 +314,7 @@ class Splitter {
   }
 
   // A body of `stm`, a loop or branch, as a map over the widths whose results are arrays; of `rows`, which are rows of
-  // arrays, the body overwrites those in `adopted` and does nothing else with them. A row that it hands on as it is is
+  // arrays, the body overwrites those in `adopted` and does nothing else with them. A row that it yields unchanged is
   // its array.
   BodyPtr mapped(const Body& body, const std::vector<std::pair<Value, Value>>& rows, const std::set<Value>& adopted,
                  const Part& group, const Stm& stm) {
@@ -333,10 +333,10 @@ class Splitter {
     rely(stms, first, stm.certificates);
     std::vector<Value> pattern;
     std::vector<Operand> made, results;
-    std::set<Value> handed;
+    std::set<Value> yielded;
     for (const auto& [v, result] : ranges::views::zip(stm.pattern, body.results)) {
       const auto row = std::ranges::find_if(rows, [&](const auto& each) { return Operand(each.first) == result; });
-      if (row != rows.end() && handed.insert(row->first).second) {
+      if (row != rows.end() && yielded.insert(row->first).second) {
         results.emplace_back(row->second);
         continue;
       }

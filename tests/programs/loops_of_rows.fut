@@ -20,7 +20,7 @@ entry first [n][m] (xss: [n][m]i32) : [n][m]i32 =
                 let b = scatter a (places m i) (map (+ i32.i64 i) (indices xs |> map i32.i64))
                 in map (+ s) b) xss
 
--- What is handed on twice is no longer one array.
+-- What is yielded twice is no longer one array.
 entry twice [n][m] (xss: [n][m]i32) : [n][m]i32 =
   map (\xs -> let (a, b, c) = loop (a, b, c) = (copy xs, replicate m 1, replicate m 2) for i < 3 do
                                 (scatter (copy c) (places m i) (map (+ 1) b), map (+ 2) a, b)
