@@ -73,6 +73,7 @@ struct OperandTile {
   TileNumber position;
   std::vector<TileNumber> positions;
   std::string registers;
+  std::int64_t offset = 0;  // in shared memory, bytes
   // Of matrix units: variables for the thread's first copy of a step, and an array of where its copies come from.
   std::string first_row, first_step, to, from;
 };
@@ -98,6 +99,13 @@ struct CopiedTile {
   kernel::ExprPtr inside(const kernel::ExprPtr& step) const;  // null: always
   bool inside_tile() const { return bound && !padded; }       // what is inside the source is inside the tile, too
   kernel::Block in_outer_loops(kernel::Block body) const;
+};
+
+// Results of matrix units on their way through shared memory, so many lines of so many columns at once: of a warp if it
+// has whole rows of the tile, else of the block. Lines are apart by what keeps warps from meeting in a bank.
+struct MatrixStaging {
+  std::int64_t teams, each, lines, width, apart;  // `each`: rows of a thread at once
+  std::int64_t elements() const { return teams * lines * apart; }
 };
 
 // Variables for a step of loops in loops: the innermost index, and those around it, outermost first.
@@ -222,12 +230,14 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void finish_products(const Stm& stm, Block& out);
   void on_sums(const char* function, const Stm& stm, Block& out);
   void mainloop_write(const SegOp& op, Block& out);
-  ExprPtr aligned_results(const SegOp& op);
+  ExprPtr aligned_results(const SegOp& op, std::int64_t together);
   void matrix_write(const SegOp& op, bool contiguous, Block& out);
+  void matrix_write_staged(const SegOp& op, Block& out);
 
   std::unique_ptr<Mainloop> mainloop_;
   Block mainloop_declarations_;  // of what is known at the kernel's start
   bool copies_pending_ = false;
+  std::int64_t own_staging_ = -1;  // where results are staged that tiles have no room for; -1: nowhere yet
 };
 
 inline kernel::Stmt unrolled(std::string name, std::int64_t count, kernel::Block body) {

@@ -36,8 +36,10 @@ Sharing share_copies(const OperandTile& tile, std::int64_t rows, std::int64_t th
           tile.by_depth};
 }
 
-// What goes through registers: so many loads wait for memory at once.
-constexpr std::int64_t kPiecesAtOnce = 1, kPieceWords = 4, kSinglesAtOnce = 8;
+// What goes through registers: so many loads wait for memory at once. Pieces of 16 bytes: several where sums leave
+// registers for them.
+constexpr std::int64_t kPieceWords = 4, kSinglesAtOnce = 8;
+constexpr std::int64_t kFewSums = 32, kPiecesBesideFew = 2;
 
 }  // namespace
 
@@ -130,13 +132,14 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
   // The same 16 bytes through registers, from any address: some at once, as each waits for memory.
   const auto pieces = [&] {
     const Sharing sharing = share_copies(tile, rows, threads, tile.vector());
+    const std::int64_t at_once = mainloop_->registers <= kFewSums ? kPiecesBesideFew : 1;
     const std::string words = unit_.fresh("words"), row_anew = unit_.fresh("row"), step_anew = unit_.fresh("step");
     // What is worked out of them is not to stay in registers.
-    KernelBlock all{declare_array({ScalarType::u32, false}, words, kPiecesAtOnce * kPieceWords),
+    KernelBlock all{declare_array({ScalarType::u32, false}, words, at_once * kPieceWords),
                     declare(kInt, row_anew, call("apl_anew", {variable(tile.first_row)})),
                     declare(kInt, step_anew, call("apl_anew", {variable(tile.first_step)}))};
-    for (std::int64_t from = 0; from < sharing.count; from += kPiecesAtOnce) {
-      const std::int64_t count = std::min(kPiecesAtOnce, sharing.count - from);
+    for (std::int64_t from = 0; from < sharing.count; from += at_once) {
+      const std::int64_t count = std::min(at_once, sharing.count - from);
       const std::string e = unit_.fresh("e");
       const ExprPtr nth = plus(variable(e), number_of(from)), ahead = mul(nth, number_of(sharing.apart()));
       const ExprPtr first_row = variable(row_anew), first_step = variable(step_anew);
@@ -331,43 +334,6 @@ void MainloopLowering::on_sums(const char* function, const Stm& stm, KernelBlock
   const Value block = unit_.function.values.type(contract->accumulators[0]).memory->block;
   out.push_back(
       do_call(fmt::format("{}<{}>", function, mainloop_->registers), {variable(buffer(block, stm.location).name)}));
-}
-
-// Straight from registers: a warp's lanes write four neighbouring pairs of eight rows, or eight neighbours of four
-// pairs of rows, which are whole sectors of 32-bit results.
-void MainloopLowering::matrix_write(const SegOp& op, bool contiguous, KernelBlock& out) {
-  const Mainloop& mainloop = *mainloop_;
-  const ValueTable& values = unit_.function.values;
-  const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
-  const auto place = [&](const MnDim& mn, const ExprPtr& i) {
-    const ExprPtr group = mul(infix("/", i, number_of(mn.vector)), number_of(mn.lanes * mn.vector));
-    return plus(plus(variable(mn.first), group), infix("%", i, number_of(mn.vector)));
-  };
-  const auto stores = [&](std::int64_t vector) {
-    const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), z = unit_.fresh("z"), column = unit_.fresh("column");
-    const ExprPtr nth = mul(variable(j), number_of(vector));
-    KernelBlock store;
-    for (std::size_t k = 0; k < op.results.size(); ++k) {
-      const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
-      store.push_back(do_call(fmt::format("apl_store<{}>", vector),
-                              {variable(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name),
-                               plus(variable(z), variable(column)),
-                               plus(plus(variable(acc), mul(variable(i), number_of(n_dim.each))), nth)}));
-    }
-    KernelBlock each{declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), place(n_dim, nth)}))};
-    each.push_back(
-        kernel::branch(infix("&&", infix(">=", variable(z), number_of(0)), infix(">=", variable(column), number_of(0))),
-                       std::move(store)));
-    const ExprPtr here = mul(mainloop.half, number_of(m_dim.extent));
-    KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, place(m_dim, variable(i))))),
-                    unrolled(j, n_dim.each / vector, std::move(each))};
-    return KernelBlock{unrolled(i, m_dim.each, std::move(row))};
-  };
-  if (!contiguous || n_dim.vector == 1) {
-    append(out, stores(1));
-  } else {
-    out.push_back(kernel::branch(aligned_results(op), stores(n_dim.vector), stores(1)));
-  }
 }
 
 }  // namespace apl::lower

@@ -10,7 +10,7 @@
 //   - tiles are copied asynchronously, several stages ahead in a loop; where there are very many tiles a block
 //     computes several along the M dim (the tile loop), and starts the copies of the next before it writes back;
 //   - results are written as vectors from registers where they are aligned, else by way of shared memory, so that
-//     neighbouring threads write neighbouring elements.
+//     neighbouring threads write neighbouring elements; those of matrix units through the last step's tiles.
 // Rows beyond the result hold zeros, or rows of the tile before, and their results are dropped: no step copies them,
 // and their guards need no pad.
 #include <algorithm>
@@ -118,6 +118,7 @@ void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
   for (const Stm& stm : op.body->stms)
     if (const Alloc* alloc = get_if<Alloc>(stm)) {
       const auto tile = mainloop_->tiles.find(stm.pattern.front());
+      if (tile != mainloop_->tiles.end()) tile->second.offset = shared_bytes_;
       if (tile == mainloop_->tiles.end() || !tile->second.resident) declare_shared(stm, *alloc, out);
     }
   mainloop_head(out);

@@ -14,6 +14,19 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+namespace {
+
+constexpr std::int64_t kSector = 8;  // elements of 32 bits that memory writes at once
+
+// Where N's rows are the block's, more lines at once make barriers fewer.
+MatrixStaging matrix_staging(const MnDim& m_dim, const MnDim& n_dim) {
+  constexpr std::int64_t kLine = 32, kLineApart = 40, kBlockEach = 4, kBlockApart = 4;
+  if (n_dim.warps == 1) return {m_dim.warps, 1, m_dim.lanes, kLine, kLineApart};
+  return {1, kBlockEach, kBlockEach * m_dim.lanes, n_dim.extent, n_dim.extent + kBlockApart};
+}
+
+}  // namespace
+
 void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
@@ -130,11 +143,156 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
     append(out, std::move(staged));
     return;
   }
-  out.push_back(kernel::branch(aligned_results(op), std::move(direct), std::move(staged)));
+  out.push_back(kernel::branch(aligned_results(op, n_dim.vector), std::move(direct), std::move(staged)));
 }
 
-// Whether the N dim's vectors of results are aligned in memory.
-ExprPtr MainloopLowering::aligned_results(const SegOp& op) {
+// Straight from registers where a warp's lanes write whole sectors: four neighbouring pairs of eight rows, or eight
+// neighbours of four pairs of rows. Elsewhere each sector would be written by parts.
+void MainloopLowering::matrix_write(const SegOp& op, bool contiguous, KernelBlock& out) {
+  const Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
+  const auto place = [&](const MnDim& mn, const ExprPtr& i) {
+    const ExprPtr group = mul(infix("/", i, number_of(mn.vector)), number_of(mn.lanes * mn.vector));
+    return plus(plus(variable(mn.first), group), infix("%", i, number_of(mn.vector)));
+  };
+  const auto stores = [&](std::int64_t vector) {
+    const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), z = unit_.fresh("z"), column = unit_.fresh("column");
+    const ExprPtr nth = mul(variable(j), number_of(vector));
+    KernelBlock store;
+    for (std::size_t k = 0; k < op.results.size(); ++k) {
+      const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
+      store.push_back(do_call(fmt::format("apl_store<{}>", vector),
+                              {variable(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name),
+                               plus(variable(z), variable(column)),
+                               plus(plus(variable(acc), mul(variable(i), number_of(n_dim.each))), nth)}));
+    }
+    KernelBlock each{declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), place(n_dim, nth)}))};
+    each.push_back(
+        kernel::branch(infix("&&", infix(">=", variable(z), number_of(0)), infix(">=", variable(column), number_of(0))),
+                       std::move(store)));
+    const ExprPtr here = mul(mainloop.half, number_of(m_dim.extent));
+    KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, place(m_dim, variable(i))))),
+                    unrolled(j, n_dim.each / vector, std::move(each))};
+    return KernelBlock{unrolled(i, m_dim.each, std::move(row))};
+  };
+  if (!contiguous) {
+    append(out, stores(1));
+    return;
+  }
+  KernelBlock staged;
+  matrix_write_staged(op, staged);
+  out.push_back(kernel::branch(aligned_results(op, kSector), stores(n_dim.vector), std::move(staged)));
+}
+
+// By way of shared memory: threads put down some rows of their sums and pick up neighbours, a warp a line. The last
+// step's tiles have room for them: all products are done, and copies into that stage wait for the next step's barrier.
+void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
+  const Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
+  const std::int64_t warp = unit_.target.warp;
+  const MatrixStaging staging = matrix_staging(m_dim, n_dim);
+  const bool is_warps = n_dim.warps == 1;
+  // The larger tile's; others need not fit.
+  const auto stage_of = [&](const auto& of) {
+    return buffer(of.first, stm_.location).count / mainloop.stages * of.second.element_bytes();
+  };
+  const auto& largest = *std::ranges::max_element(mainloop.tiles, {}, stage_of);
+  const std::int64_t stage_bytes = stage_of(largest);
+  const auto pass_barrier = [&] { return is_warps ? do_call("apl_warp_barrier", {}) : barrier(); };
+  const std::string warp_at = unit_.fresh("warp");
+  out.push_back(declare(kInt, warp_at, infix("/", variable(mainloop.thread), number_of(warp))));
+  for (std::size_t k = 0; k < op.results.size(); ++k) {
+    const Type& type = values.type(stm_.pattern[k]);
+    const std::string target = buffer(type.memory->block, stm_.location).name;
+    const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
+    const auto bytes = static_cast<std::int64_t>(byte_size(type.element));
+    Stmt shared;
+    shared.kind = Stmt::Kind::shared;
+    shared.name = unit_.fresh(target + "_s");
+    shared.type = {type.element, false};
+    ExprPtr from = number_of(0);
+    if (staging.elements() * bytes <= stage_bytes) {
+      // Other warps' products read it; where lines are the block's, so does its barrier say.
+      if (is_warps) out.push_back(barrier());
+      shared.offset = largest.second.offset;
+      shared.count = mainloop.stages * stage_bytes / bytes;
+      if (mainloop.loop != nullptr) {
+        const ExprPtr stage = variable(mainloop.stage);
+        const ExprPtr last =
+            select(infix("==", stage, number_of(0)), number_of(mainloop.stages - 1), infix("-", stage, number_of(1)));
+        from = mul(last, number_of(stage_bytes / bytes));
+      }
+    } else {
+      if (own_staging_ < 0) {
+        own_staging_ = (shared_bytes_ + 15) / 16 * 16;
+        std::int64_t widest = 0;
+        for (const Value result : stm_.pattern)
+          widest = std::max(widest, static_cast<std::int64_t>(byte_size(values.type(result).element)));
+        shared_bytes_ = own_staging_ + staging.elements() * widest;
+      }
+      shared.offset = own_staging_;
+      shared.count = staging.elements();
+    }
+    out.push_back(shared);
+    const std::string first = unit_.fresh("staged");
+    if (is_warps) from = plus(from, mul(variable(warp_at), number_of(staging.lines * staging.apart)));
+    out.push_back(declare(kInt, first, from));
+    const std::int64_t parts = staging.width / warp,
+                       groups = staging.width / (n_dim.warps * n_dim.lanes * n_dim.vector);
+    const std::string c = unit_.fresh("c"), i = unit_.fresh("i"), e = unit_.fresh("e"), g = unit_.fresh("g"),
+                      line = unit_.fresh("l"), part = unit_.fresh("part"), columns = unit_.fresh("columns"),
+                      z = unit_.fresh("z");
+    const ExprPtr lane = variable(mainloop.lane);
+    const auto in_line = [&](const ExprPtr& at) { return plus(lane, mul(at, number_of(warp))); };
+    // Of a warp the columns from c * width on, of the block all.
+    const ExprPtr piece = mul(variable(c), number_of(staging.width));
+    KernelBlock columns_of{
+        declare_array(kIndex, columns, parts),
+        unrolled(part, parts,
+                 {assign(kernel::element(columns, variable(part)),
+                         call("apl_read_anew", {variable(n_dim.results), plus(piece, in_line(variable(part)))}))})};
+    const auto rows_from = [&](const ExprPtr& row) {
+      return mul(infix("/", row, number_of(m_dim.vector)), number_of(m_dim.lanes * m_dim.vector));
+    };
+    const ExprPtr my_line =
+        plus(plus(infix("-", variable(m_dim.first), variable(m_dim.warp_first)), rows_from(variable(e))),
+             infix("%", variable(e), number_of(m_dim.vector)));
+    const ExprPtr row = plus(mul(variable(i), number_of(staging.each)), variable(e));
+    const ExprPtr nth =
+        plus(mul(variable(c), number_of(groups * n_dim.vector)), mul(variable(g), number_of(n_dim.vector)));
+    const ExprPtr put = plus(plus(variable(first), mul(my_line, number_of(staging.apart))),
+                             plus(variable(n_dim.first), mul(variable(g), number_of(n_dim.lanes * n_dim.vector))));
+    KernelBlock store{
+        do_call(fmt::format("apl_store<{}>", n_dim.vector),
+                {variable(shared.name), put, plus(plus(variable(acc), mul(row, number_of(n_dim.each))), nth)})};
+    KernelBlock pass{pass_barrier(), unrolled(e, staging.each, {unrolled(g, groups, std::move(store))}),
+                     pass_barrier()};
+    // Lines are shared out among the warps that put them down.
+    const std::int64_t warps = is_warps ? 1 : mainloop.threads / warp;
+    const ExprPtr nth_line = is_warps ? variable(line) : plus(mul(variable(line), number_of(warps)), variable(warp_at));
+    const ExprPtr at_row =
+        plus(plus(variable(m_dim.warp_first), rows_from(mul(variable(i), number_of(staging.each)))), nth_line);
+    const ExprPtr got = kernel::element(
+        shared.name, plus(plus(variable(first), mul(nth_line, number_of(staging.apart))), in_line(variable(part))));
+    const ExprPtr column = kernel::element(columns, variable(part));
+    KernelBlock write{kernel::branch(infix(">=", column, number_of(0)),
+                                     {assign(kernel::element(target, plus(variable(z), column)), got)})};
+    KernelBlock pick{declare(kIndex, z,
+                             call("apl_read_anew", {variable(m_dim.results),
+                                                    plus(mul(mainloop.half, number_of(m_dim.extent)), at_row)})),
+                     kernel::branch(infix(">=", variable(z), number_of(0)), {unrolled(part, parts, std::move(write))})};
+    if (staging.lines % warps != 0)
+      pick = {kernel::branch(infix("<", nth_line, number_of(staging.lines)), std::move(pick))};
+    pass.push_back(unrolled(line, (staging.lines + warps - 1) / warps, std::move(pick)));
+    columns_of.push_back(unrolled(i, m_dim.each / staging.each, std::move(pass)));
+    out.push_back(unrolled(c, n_dim.extent / staging.width, std::move(columns_of)));
+  }
+}
+
+// Whether so many neighbours along the N dim are aligned in memory, wherever they begin at a multiple of that.
+ExprPtr MainloopLowering::aligned_results(const SegOp& op, std::int64_t vector) {
   const ValueTable& values = unit_.function.values;
   const MnDim& n_dim = mainloop_->mn_dims[1];
   const Lmad& layout = values.type(stm_.pattern[0]).memory->layout;
@@ -156,12 +314,12 @@ ExprPtr MainloopLowering::aligned_results(const SegOp& op) {
   ExprPtr test;
   for (const Value result : stm_.pattern) {
     const Type& type = values.type(result);
-    const auto bytes = n_dim.vector * static_cast<std::int64_t>(byte_size(type.element));
+    const auto bytes = vector * static_cast<std::int64_t>(byte_size(type.element));
     const ExprPtr base =
         call(fmt::format("apl_aligned<{}>", bytes), {variable(buffer(type.memory->block, stm_.location).name)});
     test = test ? infix("&&", test, base) : base;
   }
-  if (const ExprPtr sizes = aligned(positions, n_dim.vector)) test = infix("&&", test, sizes);
+  if (const ExprPtr sizes = aligned(positions, vector)) test = infix("&&", test, sizes);
   return test;
 }
 

@@ -217,18 +217,25 @@ static void find_tiles(const struct apl_contraction* c, const struct apl_plan* p
 // The mainloop's shared memory, as codegen/contraction/tile_loop.cpp lays it out: stages of tiles, tables of rows,
 // write-back.
 static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl_plan_shape* shape, int64_t stages) {
-  int64_t bytes = 0, tables[2] = {1, 1};
+  int64_t bytes = 0, tables[2] = {1, 1}, stage = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
     for (int s = 0; s < 2; ++s) tables[s] += c->operands[o].row_numbers[s];
     if (tile->resident) continue;
     bytes += apl_up(apl_times(apl_times(tile->rows, tile->depth), stages * tile->bytes), 16) * 16;
+    stage = apl_most(stage, apl_times(tile->rows, tile->depth) * tile->bytes);
     if (tile->mn != APL_NO_MN_DIM) ++tables[tile->mn];
   }
   for (int s = 0; s < 2; ++s)
     bytes += tables[s] * (apl_up((s == 0 ? 2 : 1) * shape->mn_dims[s].extent * kTableEntry, 16) * 16);
   if (shape->mn_dims[1].vector > 1 && !shape->matrix)
     bytes += shape->threads * shape->mn_dims[1].each * c->result_bytes;
+  // Results of matrix units go through the last step's tiles if those have room for them.
+  if (shape->matrix) {
+    const struct apl_mn_dim *m_dim = &shape->mn_dims[0], *n_dim = &shape->mn_dims[1];
+    const int64_t lines = n_dim->warps == 1 ? m_dim->warps * 8 * 40 : 16 * (n_dim->extent + 4);
+    if (lines * c->widest_result > stage) bytes += lines * c->widest_result;
+  }
   return bytes;
 }
 

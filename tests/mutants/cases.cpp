@@ -144,6 +144,38 @@ std::vector<Case> cases() {
                   {{"n", 200}, {"m", 8}, {"b", 5}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  // Results through the last step's tiles: of a warp's rows, and, where rows of N are shared out, of the block's.
+  all.push_back({"unit_lines",
+                 "entry unit_lines [n][m][b] (A: [n][m]f16) (B: [b][m]f16) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> "
+                 "f32.sum (tabulate m (\\k -> f32.f16 A[i, k] * f32.f16 B[j, k]))))\n",
+                 {{"T_n", 8}, {"R_n", 8}, {"T_b", 16}, {"R_b", 4}, {"T_m", 64}, {"stages", 2}, {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 70}, {"b", 67}},
+                  {{"n", 140}, {"m", 72}, {"b", 72}},
+                  {{"n", 140}, {"m", 72}, {"b", 67}},
+                  {{"n", 140}, {"m", 70}, {"b", 72}},
+                  {{"n", 64}, {"m", 136}, {"b", 64}},
+                  {{"n", 200}, {"m", 8}, {"b", 8}},
+                  {{"n", 64}, {"m", 48}, {"b", 67}},
+                  {{"n", 200}, {"m", 19}, {"b", 5}},
+                  {{"n", 300}, {"m", 64}, {"b", 67}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
+  all.push_back({"unit_columns",
+                 "entry unit_columns [n][m][b] (A: [n][m]f16) (B: [b][m]f16) : [n][b]f32 =\n"
+                 "  tabulate n (\\i -> tabulate b (\\j -> "
+                 "f32.sum (tabulate m (\\k -> f32.f16 A[i, k] * f32.f16 B[j, k]))))\n",
+                 {{"T_n", 8}, {"R_n", 16}, {"T_b", 16}, {"R_b", 4}, {"T_m", 32}, {"stages", 2}, {"tiles_per_block", 2}},
+                 {{{"n", 140}, {"m", 70}, {"b", 67}},
+                  {{"n", 140}, {"m", 72}, {"b", 72}},
+                  {{"n", 280}, {"m", 72}, {"b", 67}},
+                  {{"n", 280}, {"m", 70}, {"b", 72}},
+                  {{"n", 128}, {"m", 72}, {"b", 64}},
+                  {{"n", 200}, {"m", 8}, {"b", 8}},
+                  {{"n", 300}, {"m", 31}, {"b", 67}},
+                  {{"n", 200}, {"m", 19}, {"b", 5}},
+                  {{"n", 5}, {"m", 3}, {"b", 5}},
+                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
   // Two dims of the depth, of which a step has two of the outer one.
   all.push_back({"unit_nest",
                  "entry unit_nest [n][m][p][b] (A: [n][p][m]f16) (B: [m][p][b]f16) : [n][b]f32 =\n"
@@ -345,27 +377,38 @@ const std::vector<Equivalent>& equivalents() {
         {"deep unit_nest", "guard `step == 0`",
          "later steps fill the next tile's tables with what is there, between barriers"},
         {"bytes", "cp_async_commit", "single bytes are not copied asynchronously"},
-        {"units unit_rows unit_nest unit_bytes", "guard `ahead < steps`",
+        {"bytes", "cp_async_wait", "likewise"},
+        {"units unit_lines unit_columns unit_rows unit_nest unit_bytes", "guard `ahead < steps`",
          "copies ask for the end of the depth, so they write zeros into a stage whose step does not come"},
-        {"units unit_rows unit_nest unit_bytes", "guard `ahead == 0`",
+        {"units unit_lines unit_columns unit_rows unit_nest unit_bytes", "guard `ahead == 0`",
          "a tile's table stays from its filling to its last step, so that a thread finds the same places again"},
-        {"units unit_rows unit_nest unit_bytes", "guard `next < last`",
+        {"units unit_lines unit_columns unit_rows unit_nest unit_bytes", "guard `next < last`",
          "the half of the table that nothing reads until a next tile fills it gets the rows of a tile that is "
          "another's"},
-        {"units unit_rows unit_bytes", "guard `tile_m == 0`",
+        {"units unit_lines unit_columns unit_rows unit_bytes", "guard `tile_m == 0`",
          "the next tile's table is filled with the same rows again, behind one barrier and before another"},
-        {"units unit_rows unit_nest unit_bytes", "guard `over` 3",
+        {"units unit_lines unit_columns unit_rows unit_nest unit_bytes", "guard `over` 3",
          "the half of the table is asked for by copies of M's operand by rows through registers, which these tile "
          "loops "
          "have not, and at a tile's first step, which is over"},
-        {"units unit_nest", "guard `over` 6", "likewise in their second tile loops (unit_rows has such copies)"},
-        {"units unit_rows unit_nest", "guard `b % 2 == 0` 1",
+        {"units unit_lines unit_columns unit_nest", "guard `over` 6",
+         "likewise in their second tile loops (unit_rows has such copies)"},
+        {"units unit_rows unit_nest", "guard `b % 8 == 0` 1",
          "the first tile loop is for sizes of which B's rows, and so the results', are vectors"},
-        {"units unit_rows unit_nest", "guard `column >= 0` 2", "likewise, so that no single result is stored there"},
-        {"units unit_rows unit_nest", "guard `z >= 0` 2", "likewise, so that no single result is stored there"},
-        {"units unit_rows unit_nest unit_bytes", "guard `apl_aligned<8>(xs)`",
+        {"units unit_rows unit_nest", "guard `columns[part] >= 0` 1", "likewise, so that no lines are staged there"},
+        {"units unit_rows unit_nest", "guard `z >= 0` 2", "likewise"},
+        {"units unit_rows unit_nest", "warp_barrier 1", "likewise; those of unit_lines are noticed"},
+        {"units unit_rows unit_nest", "warp_barrier 2", "likewise"},
+        {"units unit_lines unit_columns unit_rows unit_nest unit_bytes", "guard `apl_aligned<32>(xs)`",
          "what a backend allocates is aligned; only a caller's memory may not be"},
-        {"bytes", "cp_async_wait", "likewise"},
+        {"unit_lines unit_columns", "guard `A_aligned` 1",
+         "both operands' rows are as long, so that one tells of both"},
+        {"unit_lines unit_columns", "guard `B_aligned` 1", "likewise"},
+        {"unit_lines unit_columns", "cp_async_commit 3", "their second tile loops copy through registers"},
+        {"unit_lines unit_columns", "cp_async_commit 4", "likewise"},
+        {"unit_lines unit_columns", "cp_async_wait 2", "likewise"},
+        {"unit_columns", "guard `b % 8 == 0`",
+         "single results are stored there, wherever they begin; other lines are whole sectors"},
     };
     for (const int k : {1, 2, 3, 4, 5, 8, 9, 10, 12, 13, 14})
       all.push_back({"held", "guard `group * 4 << shift < width` " + std::to_string(k),
