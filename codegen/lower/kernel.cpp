@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/lower/lower.h"
+#include "codegen/lower/column_folds.h"
 #include "codegen/lower/map_vectors.h"
 #include "codegen/lower/map_windows.h"
 #include "codegen/lower/scatter.h"
@@ -77,6 +78,8 @@ kernel::Function Kernel::run() {
     vectors.run();
   } else if (MapWindows windows(*this, op); windows.overlap()) {
     windows.run();
+  } else if (ColumnFolds columns(*this, op); columns.have_neighbours()) {
+    columns.run();
   } else {
     run_thread(op);
   }

@@ -51,6 +51,8 @@ bool is_small(const Screma& fold) {
   return elements <= kMostWindow;
 }
 
+}  // namespace
+
 bool is_scalar_fold(const Screma& fold, const ValueTable& values) {
   if (fold.reduces.empty() || fold.scans() || fold.map.body->stms.size() > kMostWindowStatements) return false;
   const auto plain = [&](const Stm& stm) { return is_scalar_code(stm, values); };
@@ -61,11 +63,10 @@ bool is_scalar_fold(const Screma& fold, const ValueTable& values) {
          });
 }
 
-}  // namespace
-
 MapWindows::MapWindows(Kernel& kernel, const SegOp& op) : KernelPart(kernel), op_(op) {
   const ValueTable& table = unit_.function.values;
   if (op.space.size() < 2 || apl::can_fail(*op.body, table)) return;
+  if (const auto rows = op.space[op.space.size() - 2].bound.constant(); rows && *rows < kStack) return;
   bool reads = false, all_small = true, starts_outside = true;
   const auto is_outside = [&](const Operand& x) { return !x.is_value() || outside_.contains(x.value()); };
   std::size_t folds = 0;

@@ -9,6 +9,9 @@
 
 namespace apl::lower {
 
+// Whether a fold and its functions are of scalars alone, and short.
+bool is_scalar_fold(const Screma& fold, const ValueTable& values);
+
 class MapWindows : KernelPart {
  public:
   MapWindows(Kernel& kernel, const SegOp& op);

@@ -227,8 +227,9 @@ void Team::share_in_rounds(const Screma& op, const Stm& stm, KernelBlock& out) {
     last.unroll_by = kRoundsAtOnce / 2;
   }
   work.push_back(std::move(last));
-  if (const ExprPtr can = has_loops(*op.map.body) ? nullptr : can_read_wide(op, stm)) {
-    KernelBlock vectors = share_in_vectors(op, stm, variable(bound));
+  const std::vector<WideRead> reads = has_loops(*op.map.body) ? std::vector<WideRead>{} : wide_reads(op, stm);
+  if (const ExprPtr can = can_read_wide(reads)) {
+    KernelBlock vectors = share_in_vectors(op, stm, reads, variable(bound));
     work = {kernel::branch(can, std::move(vectors), std::move(work))};
   }
   append_fallible(op, std::move(work), out);

@@ -33,9 +33,18 @@ class Team : KernelPart {
   Block fold_at_once(const Screma& op, const Stm& stm, const std::string& next, const ExprPtr& at);
   void append_fallible(const Screma& op, Block work, Block& out);
   ExprPtr wide_read(const Screma& op, const Stm& stm, std::size_t input, const ExprPtr& to, Block& read);
-  ExprPtr can_read_wide(const Screma& op, const Stm& stm);
-  Block fold_vectors(const Screma& op, const Stm& stm, const ExprPtr& first, std::int64_t count);
-  Block share_in_vectors(const Screma& op, const Stm& stm, const ExprPtr& bound);
+  // An element of an array that a reduction goes along: the value of it, where it lies, and that without the index.
+  struct WideRead {
+    Value element;
+    Poly position, rest;
+    std::string source;
+  };
+  std::vector<WideRead> wide_reads(const Screma& op, const Stm& stm);
+  std::int64_t neighbours_of(const std::vector<WideRead>& reads) const;
+  ExprPtr can_read_wide(const std::vector<WideRead>& reads);
+  Block fold_vectors(const Screma& op, const Stm& stm, const std::vector<WideRead>& reads, const ExprPtr& first,
+                     std::int64_t count);
+  Block share_in_vectors(const Screma& op, const Stm& stm, const std::vector<WideRead>& reads, const ExprPtr& bound);
   void share_in_rounds(const Screma& op, const Stm& stm, Block& out);
   void share_in_tiles(const Screma& op, const Stm& stm, Block& out);
   void uniform_in_warp(const Screma& op, const std::string& number, Block& out);

@@ -334,6 +334,20 @@ std::vector<Case> cases() {
                  {{{"m", 5}, {"n", 64}}, {{"m", 3}, {"n", 700}}, {{"m", 7}, {"n", 33}}, {{"m", 1}, {"n", 1}}},
                  false,
                  "mapped_xs"});
+  // Threads that fold four neighbouring columns of bytes, and teams that read eight neighbours of theirs.
+  all.push_back({"columns",
+                 "entry columns [m][n] (A: [m][n]i8) (B: [m]i8) : [n]i32 =\n"
+                 "  tabulate n (\\j -> i32.sum (tabulate m (\\i -> i32.i8 A[i, j] * i32.i8 B[i])))\n",
+                 {},
+                 {{{"m", 5}, {"n", 64}}, {{"m", 3}, {"n", 1100}}, {{"m", 7}, {"n", 33}}, {{"m", 1}, {"n", 1}}},
+                 false,
+                 "columns_r_x"});
+  all.push_back({"looked_up",
+                 "entry looked_up [n] (as: [n]i8) : i32 = i32.sum (tabulate n (\\i -> 3 * i32.i8 as[i]))\n",
+                 {{"blocks", 5}},
+                 elements,
+                 false,
+                 "looked_up_r_x"});
   // Threads that take four windows below each other, and what is left below those.
   all.push_back({"windowed",
                  "entry windowed [m][n] (A: [m][n]i32) (B: [3][2]i32) : [][]i32 =\n"
@@ -419,17 +433,19 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"held", "guard `step <= place` " + std::to_string(k),
                      "of a reduction the last thread's value alone is wanted, which every step reaches"});
     all.push_back({"held", "guard `step <= place` 5", "what is read instead is dropped"});
-    all.push_back({"added folded", "guard `blocks > 1` 1",
+    all.push_back({"added folded looked_up", "guard `blocks > 1` 1",
                    "a block that is alone has one row, which all of its threads may share as well as some"});
-    all.push_back({"added folded", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
-    all.push_back({"added folded", "guard `blocks > 1` 3", "one block's part is number 0"});
+    all.push_back(
+        {"added folded looked_up", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
+    all.push_back({"added folded looked_up", "guard `blocks > 1` 3", "one block's part is number 0"});
     all.push_back({"swept tiled filtered", "guard `blocks > 1` 1", "its teams are blocks anyway"});
     all.push_back(
         {"swept tiled filtered", "guard `blocks > 1` 3", "one block's share is cut off where the elements end"});
     for (const char* array : {"as", "bs", "scanned", "A", "B"})
       all.push_back({"added folded swept tiled filtered along", fmt::format("guard `apl_aligned<16>({})`", array),
                      "what a backend allocates is aligned; only a caller's memory may not be"});
-    all.push_back({"added folded", "guard `team > 32`", "a thread that is a team by itself finds its own value there"});
+    all.push_back(
+        {"added folded looked_up", "guard `team > 32`", "a thread that is a team by itself finds its own value there"});
     all.push_back({"folded", "guard `team < 32`", "several blocks have whole warps, and one thread no neighbours"});
     for (const int k : {1, 2, 5, 6})
       all.push_back({"swept tiled", fmt::format("guard `step <= lane` {}", k), "what is read instead is dropped"});
@@ -437,6 +453,10 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"swept tiled", fmt::format("guard `slot > 0` {}", k), "likewise"});
       all.push_back({"swept tiled", fmt::format("guard `lane > 0` {}", k), "likewise"});
     }
+    for (const auto& [entry, guard] :
+         {std::pair{"columns", "guard `apl_aligned<4>(A)`"}, std::pair{"columns", "guard `apl_aligned<16>(r)`"},
+          std::pair{"looked_up", "guard `apl_aligned<8>(as)`"}})
+      all.push_back({entry, guard, "what a backend allocates is aligned; only a caller's memory may not be"});
     const char* const dropped = "what is read instead is dropped";
     for (const char* guard :
          {"guard `step <= lane` 1", "guard `step <= lane` 3", "guard `slot > 0` 1", "guard `lane > 0` 1"})
