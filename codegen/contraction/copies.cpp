@@ -244,6 +244,8 @@ void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const Exp
     append(all, copy_matrix_tile(copy));
   } else if (!copy.numbers.empty()) {
     append(all, copy_each(copy));
+  } else if (tile.by_depth && tile.element_bytes() < 4 && tile.copy_bytes == 16 && tile.depth % tile.vector() == 0) {
+    all.push_back(kernel::branch(matrix_alignment(op, tile), copy_vectors_along_depth(copy), {copy_along_depth(copy)}));
   } else if (tile.by_depth) {
     all.push_back(copy_along_depth(copy));
   } else if (has_row_vectors(tile)) {
@@ -352,6 +354,34 @@ Stmt MainloopLowering::copy_along_depth(const CopiedTile& copy) {
   KernelBlock body{declare(kInt, m, plus(infix("/", thread, number_of(kUnrolled)), mul(variable(i), number_of(rows))))};
   append(body, guarded(std::move(row), variable(m), extent, extent % rows == 0));
   return unrolled(i, (extent + rows - 1) / rows, std::move(body));
+}
+
+// Elements of less than four bytes, which are not copied asynchronously: 16 bytes of a row at once through registers,
+// where these are aligned. Neighbouring threads have neighbouring rows, whose elements of a step they put down
+// together.
+KernelBlock MainloopLowering::copy_vectors_along_depth(const CopiedTile& copy) {
+  const OperandTile& tile = copy.tile;
+  const std::int64_t extent = mainloop_->mn_of(tile).extent, threads = mainloop_->threads, width = tile.vector();
+  const std::int64_t total = extent * (tile.depth / width);
+  const std::string e = unit_.fresh("e"), x = unit_.fresh("x"), m = unit_.fresh("m"), q = unit_.fresh("q"),
+                    at = unit_.fresh("at"), k = unit_.fresh("k"), held = unit_.fresh("held");
+  const ExprPtr step = plus(variable(q), variable(k));
+  const ExprPtr here = plus(plus(copy.begin, row_in_source(tile, variable(m))), variable(q));
+  KernelBlock body{declare(kInt, m, infix("%", variable(x), number_of(extent))),
+                   declare(kInt, q, mul(infix("/", variable(x), number_of(extent)), number_of(width))),
+                   declare(kIndex, at, here), declare_array({tile.element, false}, held, width)};
+  ExprPtr inside = row_is_inside(tile, variable(at), body);
+  if (const ExprPtr test = copy.inside(variable(q))) inside = infix("&&", test, inside);
+  const ExprPtr other = copy.padded ? values_.operand(copy.op.pad) : literal(Scalar::zero(tile.element));
+  KernelBlock load{do_call(fmt::format("apl_load<{}>", width), {copy.source, variable(at), variable(held)})};
+  KernelBlock fill{unrolled(k, width, {assign(kernel::element(held, variable(k)), other)})};
+  body.push_back(kernel::branch(inside, std::move(load), std::move(fill)));
+  const ExprPtr to = plus(copy.stage, plus(mul(step, number_of(copy.step_size)), row_in_tile(tile, variable(m), step)));
+  body.push_back(
+      unrolled(k, width, {assign(kernel::element(copy.target->text, to), kernel::element(held, variable(k)))}));
+  KernelBlock each{declare(kInt, x, plus(copy.thread, mul(variable(e), number_of(threads))))};
+  append(each, guarded(std::move(body), variable(x), total, total % threads == 0));
+  return KernelBlock{some_at_once(e, (total + threads - 1) / threads, std::move(each))};
 }
 
 // Neighbouring threads take neighbouring rows, `width` each.

@@ -213,6 +213,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void read_resident(const CopyTile& op, OperandTile& tile, Block& out);
   ExprPtr row_in_tile(const OperandTile& tile, const ExprPtr& m, const ExprPtr& step);
   kernel::Stmt copy_along_depth(const CopiedTile& copy);
+  Block copy_vectors_along_depth(const CopiedTile& copy);
   Block copy_along_rows(const CopiedTile& copy, std::int64_t width);
   Block copy_same_rows(const CopiedTile& copy, std::int64_t width, const std::string& e);
   ExprPtr mainloop_alignment(const CopyTile& op, const OperandTile& tile, std::int64_t width);

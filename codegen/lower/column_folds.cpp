@@ -5,7 +5,11 @@
 //
 //   if (m % 4 == 0 && apl_aligned<8>(A)) {
 //     if (thread < n * m / 4) {
-//       for (k < rows) { apl_load<4>(A, k * m + first, A_r); for (next < 4) r_folded[next] += A_r[next] * x(k); }
+//       for (from < rows - 7; 8 at once) {
+//         for (row < 8) { apl_load<4>(A, (from + row) * m + first, A_r + row * 4); x_r[row] = x(from + row); }
+//         for (row < 8) for (next < 4) r_folded[next] += A_r[row * 4 + next] * x_r[row];
+//       }
+//       the rows that are left
 //       apl_store<4>(r, first, r_folded);
 //     }
 //   } else if (thread < n * m) {
@@ -31,7 +35,7 @@ using KernelBlock = kernel::Block;
 
 namespace {
 
-constexpr std::int64_t kNeighbours = 4, kFewBytes = 2, kRowsAtOnce = 8;
+constexpr std::int64_t kNeighbours = 4, kFewBytes = 2, kRowsAtOnce = 8, kResident = 4;
 
 Stmt for_neighbours(const std::string& next, KernelBlock each) {
   Stmt loop = for_loop(kInt, next, number_of(kNeighbours), std::move(each));
@@ -90,12 +94,13 @@ Poly ColumnFolds::result_position(Value result) const {
 void ColumnFolds::add_read(Value element, Value array, const std::vector<DimIndex>& dims, Location location) {
   const Type& type = unit_.function.type(element);
   const Type& source = unit_.function.type(array);
-  if (!type.is_scalar() || type.element == ScalarType::unit || !source.memory || byte_size(type.element) > kFewBytes)
-    return;
+  if (!type.is_scalar() || type.element == ScalarType::unit || !source.memory) return;
   const Poly position = index_layout(source.memory->layout, dims).offset();
+  const bool wide = byte_size(type.element) <= kFewBytes && row_of(position);
+  if (!wide && position.mentions(op_.space.back().index)) return;
   const Screma& fold = std::get<Screma>(fold_->op);
-  bool is_known = row_of(position).has_value();
-  // What the fold's function computes is not known where neighbours are read.
+  // What the fold's function computes is not known where rows are read.
+  bool is_known = true;
   position.for_each_symbol([&](Value v) {
     is_known = is_known && (v == fold.indices.front() || outside_.contains(v) ||
                             std::ranges::find(op_.space, v, &SegDim::index) != op_.space.end());
@@ -103,14 +108,20 @@ void ColumnFolds::add_read(Value element, Value array, const std::vector<DimInde
   if (!is_known) return;
   const Kernel::Buffer& from = buffer(source.memory->block, location);
   if (from.kind != BufferKind::global_in) return;
-  reads_.push_back({element, position, from.name, unit_.fresh(unit_.function.values.name(element) + "_r")});
+  reads_.push_back({element, position, from.name, wide ? kNeighbours : 1});
 }
 
-bool ColumnFolds::is_wide(Value element) const {
+bool ColumnFolds::have_neighbours() const {
+  return std::ranges::any_of(reads_, [](const Read& read) { return read.count > 1; });
+}
+
+bool ColumnFolds::is_read(Value element) const {
   return std::ranges::find(reads_, element, &Read::element) != reads_.end();
 }
 
 void ColumnFolds::run() {
+  // Left alone, ptxas gives such a kernel 32 registers, and has one or two loads under way.
+  if (unit_.dialect().bounds_have_blocks) function_.resident = kResident;
   KernelBlock& out = function_.body;
   std::vector<std::string> names;
   std::vector<ExprPtr> sizes;
@@ -127,6 +138,7 @@ void ColumnFolds::run() {
   const auto also = [&](const ExprPtr& test) { wide = wide ? infix("&&", wide, test) : test; };
   std::vector<Poly> rows{op_.space.back().bound};
   for (const Read& read : reads_) {
+    if (read.count == 1) continue;
     const std::int64_t bytes = kNeighbours * byte_size(unit_.function.type(read.element).element);
     also(call(fmt::format("apl_aligned<{}>", bytes), {variable(read.source)}));
     rows.push_back(*row_of(read.position));
@@ -162,7 +174,7 @@ KernelBlock ColumnFolds::at_once(const std::string& thread, const std::vector<Ex
   std::vector<ExprPtr> fewer = sizes;
   fewer.back() = infix("/", sizes.back(), number_of(kNeighbours));
   for (const SegDim& dim : op_.space) names.push_back(unit_.fresh(unit_.name(dim.index)));
-  KernelBlock out, starts, load, each, ends, results;
+  KernelBlock out, starts, results;
   std::vector<ExprPtr> at = unflatten(thread, fewer, names, kIndex, out);
   out.push_back(declare(kIndex, first, infix("*", at.back(), number_of(kNeighbours))));
   const ExprPtr own = plus(variable(first), variable(next));
@@ -171,58 +183,32 @@ KernelBlock ColumnFolds::at_once(const std::string& thread, const std::vector<Ex
   const auto behind = std::ranges::find_if(op_.body->stms, [&](const Stm& stm) { return &stm == fold_; });
   values_.scalars[last] = variable(first);
   for (auto stm = op_.body->stms.begin(); stm != behind; ++stm) statement(*stm, out);
-  for (const Read& read : reads_) {
-    load.push_back(declare_array({unit_.function.type(read.element).element, false}, read.array, kNeighbours));
-    load.push_back(do_call(fmt::format("apl_load<{}>", kNeighbours),
-                           {variable(read.source), values_.poly(read.position), variable(read.array)}));
-  }
   values_.scalars[last] = own;
-  const auto declare_read = [&](Value v) {
-    const auto read = std::ranges::find(reads_, v, &Read::element);
-    each.push_back(declare({table.type(v).element, false}, unit_.name(v), element(read->array, variable(next))));
-  };
-  std::vector<Value> inputs, params;
-  for (std::size_t k = 0; k < fold_op.inputs.size(); ++k) {
-    if (is_wide(fold_op.map.params[k])) {
-      declare_read(fold_op.map.params[k]);
-    } else {
-      inputs.push_back(fold_op.inputs[k]), params.push_back(fold_op.map.params[k]);
-    }
-  }
-  stream(inputs, params, fold_op.indices, fold_->location, each);
-  for (const Stm& stm : fold_op.map.body->stms) {
-    if (is_wide(stm.pattern.front()))
-      declare_read(stm.pattern.front());
-    else
-      statement(stm, each);
+  std::vector<std::string> folded;
+  for (const Value accumulator : fold_->pattern) {
+    const CType type{table.type(accumulator).element, false};
+    folded.push_back(unit_.fresh(table.name(accumulator) + "_folded"));
+    out.push_back(declare_array(type, folded.back(), kNeighbours));
+    results.push_back(declare(type, unit_.name(accumulator), element(folded.back(), variable(next))));
   }
   std::size_t number = 0;
-  for (const ReduceOp& reduce : fold_op.reduces) {
-    std::vector<Value> accumulators;
-    std::vector<Operand> elements;
-    for (std::size_t k = 0; k < reduce.neutral.size(); ++k, ++number) {
-      const Value accumulator = fold_->pattern[number];
-      const CType type{table.type(accumulator).element, false};
-      const std::string array = unit_.fresh(table.name(accumulator) + "_folded");
-      const ExprPtr mine = element(array, variable(next));
-      out.push_back(declare_array(type, array, kNeighbours));
-      starts.push_back(assign(mine, values_.operand(reduce.neutral[k])));
-      each.push_back(declare(type, unit_.name(accumulator), mine, false));
-      results.push_back(declare(type, unit_.name(accumulator), mine));
-      ends.push_back(assign(mine, variable(unit_.name(accumulator))));
-      accumulators.push_back(accumulator);
-      elements.push_back(fold_op.map.body->results[number]);
-    }
-    fold(reduce, accumulators, elements, fold_->location, each);
-  }
-  each.insert(each.end(), ends.begin(), ends.end());
+  for (const ReduceOp& reduce : fold_op.reduces)
+    for (const Operand& neutral : reduce.neutral)
+      starts.push_back(assign(element(folded[number++], variable(next)), values_.operand(neutral)));
   out.push_back(for_neighbours(next, std::move(starts)));
-  load.push_back(for_neighbours(next, std::move(each)));
-  Stmt rows =
-      for_loop(kIndex, unit_.name(fold_op.indices.front()), values_.poly(fold_op.widths.front()), std::move(load));
-  rows.unroll = true;
-  rows.unroll_by = kRowsAtOnce;
-  out.push_back(std::move(rows));
+  // All of some rows are read before the first is folded.
+  const std::string from = unit_.fresh("from"), bound = unit_.fresh("bound");
+  out.push_back(declare(kIndex, bound, values_.poly(fold_op.widths.front())));
+  const ExprPtr rows = number_of(kRowsAtOnce);
+  Stmt many = for_loop(kIndex, from, infix("-", variable(bound), number_of(kRowsAtOnce - 1)),
+                       fold_rows(from, kRowsAtOnce, first, next, folded));
+  many.step = rows;
+  out.push_back(std::move(many));
+  Stmt left = for_loop(kIndex, from, variable(bound), fold_rows(from, 1, first, next, folded));
+  left.from = infix("-", variable(bound), infix("%", variable(bound), rows));
+  left.unroll = true;
+  left.unroll_by = kRowsAtOnce / 2;
+  out.push_back(std::move(left));
   for (auto stm = behind + 1; stm != op_.body->stms.end(); ++stm) statement(*stm, results);
   KernelBlock stores;
   for (std::size_t k = 0; k < stm_.pattern.size(); ++k) {
@@ -246,6 +232,76 @@ KernelBlock ColumnFolds::at_once(const std::string& thread, const std::vector<Ex
   }
   out.push_back(for_neighbours(next, std::move(results)));
   out.insert(out.end(), stores.begin(), stores.end());
+  return out;
+}
+
+// `count` rows from number `from` of them on.
+KernelBlock ColumnFolds::fold_rows(const std::string& from, std::int64_t count, const std::string& first,
+                                   const std::string& next, const std::vector<std::string>& folded) {
+  const ValueTable& table = unit_.function.values;
+  const Screma& fold_op = std::get<Screma>(fold_->op);
+  const Value index = fold_op.indices.front(), last = op_.space.back().index;
+  const std::string row = unit_.fresh("row");
+  const ExprPtr own = values_.scalars.at(last);
+  const Stmt here = declare(kIndex, unit_.name(index), plus(variable(from), variable(row)));
+  const auto for_rows = [&](KernelBlock body) {
+    Stmt loop = for_loop(kInt, row, number_of(count), std::move(body));
+    loop.unroll = true;
+    return loop;
+  };
+  KernelBlock out, load{here}, each, ends;
+  std::map<Value, ExprPtr> held;
+  values_.scalars[last] = variable(first);
+  for (const Read& read : reads_) {
+    const std::string array = unit_.fresh(table.name(read.element) + "_r");
+    const ExprPtr position = values_.poly(read.position);
+    out.push_back(declare_array({table.type(read.element).element, false}, array, count * read.count));
+    if (read.count == 1) {
+      load.push_back(assign(element(array, variable(row)), element(read.source, position)));
+      held[read.element] = element(array, variable(row));
+    } else {
+      const ExprPtr at = mul(variable(row), number_of(kNeighbours));
+      load.push_back(do_call(fmt::format("apl_load<{}>", kNeighbours),
+                             {variable(read.source), position, infix("+", variable(array), at)}));
+      held[read.element] = element(array, plus(at, variable(next)));
+    }
+  }
+  values_.scalars[last] = own;
+  const auto declare_read = [&](Value v) {
+    each.push_back(declare({table.type(v).element, false}, unit_.name(v), held.at(v)));
+  };
+  std::vector<Value> inputs, params;
+  for (std::size_t k = 0; k < fold_op.inputs.size(); ++k) {
+    if (is_read(fold_op.map.params[k])) {
+      declare_read(fold_op.map.params[k]);
+    } else {
+      inputs.push_back(fold_op.inputs[k]), params.push_back(fold_op.map.params[k]);
+    }
+  }
+  stream(inputs, params, fold_op.indices, fold_->location, each);
+  for (const Stm& stm : fold_op.map.body->stms) {
+    if (is_read(stm.pattern.front()))
+      declare_read(stm.pattern.front());
+    else
+      statement(stm, each);
+  }
+  std::size_t number = 0;
+  for (const ReduceOp& reduce : fold_op.reduces) {
+    std::vector<Value> accumulators;
+    std::vector<Operand> elements;
+    for (std::size_t k = 0; k < reduce.neutral.size(); ++k, ++number) {
+      const Value accumulator = fold_->pattern[number];
+      const ExprPtr mine = element(folded[number], variable(next));
+      each.push_back(declare({table.type(accumulator).element, false}, unit_.name(accumulator), mine, false));
+      ends.push_back(assign(mine, variable(unit_.name(accumulator))));
+      accumulators.push_back(accumulator);
+      elements.push_back(fold_op.map.body->results[number]);
+    }
+    fold(reduce, accumulators, elements, fold_->location, each);
+  }
+  each.insert(each.end(), ends.begin(), ends.end());
+  out.push_back(for_rows(std::move(load)));
+  out.push_back(for_rows({here, for_neighbours(next, std::move(each))}));
   return out;
 }
 
