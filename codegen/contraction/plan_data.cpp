@@ -307,10 +307,11 @@ std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
     if (d >= data.space_rank) data.dims()[d].size.for_each_symbol([&](Value v) { depth.insert(v); });
   }
   std::vector<SymbolSizes> all;
-  const auto with_depth = [&](SymbolSizes& sizes, std::int64_t points, std::int64_t reduction) {
+  const auto with_depth = [&](SymbolSizes& sizes, std::int64_t points, std::int64_t reduction,
+                              std::int64_t all_points = 1 << 20) {
     for (Value v : depth)
       sizes[v] = each_of(static_cast<double>(reduction), depth.size() - (depth.contains(data.splits()) ? 1 : 0));
-    sizes[data.splits()] = std::clamp<std::int64_t>((1 << 20) / points, 4, reduction / 64);
+    sizes[data.splits()] = std::clamp<std::int64_t>(all_points / points, 4, reduction / 64);
   };
   for (const std::int64_t points : {1 << 12, 1 << 10, 1 << 14, 1 << 16, 1 << 8, 1 << 18, 1 << 4})
     for (const std::int64_t reduction : {1 << 20, 1 << 12}) {
@@ -318,6 +319,12 @@ std::vector<SymbolSizes> sizes_to_split(const PlanData& data) {
       for (Value v : data.symbols()) sizes[v] = each_of(static_cast<double>(points), space);
       with_depth(sizes, points, reduction);
     }
+  // Of very long sums the parts may be as many as fill the device with large tiles.
+  for (const std::int64_t points : {1 << 14, 1 << 16}) {
+    SymbolSizes& sizes = all.emplace_back();
+    for (Value v : data.symbols()) sizes[v] = each_of(static_cast<double>(points), space);
+    with_depth(sizes, points, 1 << 20, 1 << 22);
+  }
   // Few rows or few columns of them.
   constexpr std::int64_t kThin = 1 << 15;
   for (const double few : {8.0, 32.0, 2.0})
