@@ -231,8 +231,8 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void finish_products(const Stm& stm, Block& out);
   void on_sums(const char* function, const Stm& stm, Block& out);
   void mainloop_write(const SegOp& op, Block& out);
-  ExprPtr aligned_results(const SegOp& op, std::int64_t together);
-  void matrix_write(const SegOp& op, bool contiguous, Block& out);
+  ExprPtr aligned_results(const SegOp& op);
+  void matrix_write(const SegOp& op, Block& out);
   void matrix_write_staged(const SegOp& op, Block& out);
 
   std::unique_ptr<Mainloop> mainloop_;

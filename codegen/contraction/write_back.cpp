@@ -16,8 +16,6 @@ using KernelBlock = kernel::Block;
 
 namespace {
 
-constexpr std::int64_t kSector = 8;  // elements of 32 bits that memory writes at once
-
 // Where N's rows are the block's, more lines at once make barriers fewer.
 MatrixStaging matrix_staging(const MnDim& m_dim, const MnDim& n_dim) {
   constexpr std::int64_t kLine = 32, kLineApart = 40, kBlockEach = 4, kBlockApart = 4;
@@ -55,7 +53,10 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
   out.push_back(comment("write-back; what is out of range is dropped"));
 
   if (mainloop.matrix()) {
-    matrix_write(op, contiguous, out);
+    if (contiguous)
+      matrix_write_staged(op, out);
+    else
+      matrix_write(op, out);
     return;
   }
   // Vectors, straight from registers.
@@ -143,12 +144,11 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
     append(out, std::move(staged));
     return;
   }
-  out.push_back(kernel::branch(aligned_results(op, n_dim.vector), std::move(direct), std::move(staged)));
+  out.push_back(kernel::branch(aligned_results(op), std::move(direct), std::move(staged)));
 }
 
-// Straight from registers where a warp's lanes write whole sectors: four neighbouring pairs of eight rows, or eight
-// neighbours of four pairs of rows. Elsewhere each sector would be written by parts.
-void MainloopLowering::matrix_write(const SegOp& op, bool contiguous, KernelBlock& out) {
+// Straight from registers where no neighbours in a row of results lie together.
+void MainloopLowering::matrix_write(const SegOp& op, KernelBlock& out) {
   const Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
@@ -156,36 +156,27 @@ void MainloopLowering::matrix_write(const SegOp& op, bool contiguous, KernelBloc
     const ExprPtr group = mul(infix("/", i, number_of(mn.vector)), number_of(mn.lanes * mn.vector));
     return plus(plus(variable(mn.first), group), infix("%", i, number_of(mn.vector)));
   };
-  const auto stores = [&](std::int64_t vector) {
-    const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), z = unit_.fresh("z"), column = unit_.fresh("column");
-    const ExprPtr nth = mul(variable(j), number_of(vector));
-    KernelBlock store;
-    for (std::size_t k = 0; k < op.results.size(); ++k) {
-      const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
-      store.push_back(do_call(fmt::format("apl_store<{}>", vector),
-                              {variable(buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name),
-                               plus(variable(z), variable(column)),
-                               plus(plus(variable(acc), mul(variable(i), number_of(n_dim.each))), nth)}));
-    }
-    KernelBlock each{declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), place(n_dim, nth)}))};
-    each.push_back(
-        kernel::branch(infix("&&", infix(">=", variable(z), number_of(0)), infix(">=", variable(column), number_of(0))),
-                       std::move(store)));
-    const ExprPtr here = mul(mainloop.half, number_of(m_dim.extent));
-    KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, place(m_dim, variable(i))))),
-                    unrolled(j, n_dim.each / vector, std::move(each))};
-    return KernelBlock{unrolled(i, m_dim.each, std::move(row))};
-  };
-  if (!contiguous) {
-    append(out, stores(1));
-    return;
+  const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), z = unit_.fresh("z"), column = unit_.fresh("column");
+  KernelBlock store;
+  for (std::size_t k = 0; k < op.results.size(); ++k) {
+    const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
+    const std::string target = buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name;
+    store.push_back(assign(kernel::element(target, plus(variable(z), variable(column))),
+                           kernel::element(acc, plus(mul(variable(i), number_of(n_dim.each)), variable(j)))));
   }
-  KernelBlock staged;
-  matrix_write_staged(op, staged);
-  out.push_back(kernel::branch(aligned_results(op, kSector), stores(n_dim.vector), std::move(staged)));
+  KernelBlock each{
+      declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), place(n_dim, variable(j))}))};
+  each.push_back(
+      kernel::branch(infix("&&", infix(">=", variable(z), number_of(0)), infix(">=", variable(column), number_of(0))),
+                     std::move(store)));
+  const ExprPtr here = mul(mainloop.half, number_of(m_dim.extent));
+  KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, place(m_dim, variable(i))))),
+                  unrolled(j, n_dim.each, std::move(each))};
+  out.push_back(unrolled(i, m_dim.each, std::move(row)));
 }
 
-// By way of shared memory: threads put down some rows of their sums and pick up neighbours, a warp a line. The last
+// By way of shared memory: threads put down some rows of their sums and pick up neighbours, a warp a line, also where
+// rows are aligned: from registers a warp writes a sector of each of eight rows, which took longer. The last
 // step's tiles have room for them: all products are done, and copies into that stage wait for the next step's barrier.
 void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
   const Mainloop& mainloop = *mainloop_;
@@ -291,8 +282,8 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
   }
 }
 
-// Whether so many neighbours along the N dim are aligned in memory, wherever they begin at a multiple of that.
-ExprPtr MainloopLowering::aligned_results(const SegOp& op, std::int64_t vector) {
+// Whether the N dim's vectors of results are aligned in memory.
+ExprPtr MainloopLowering::aligned_results(const SegOp& op) {
   const ValueTable& values = unit_.function.values;
   const MnDim& n_dim = mainloop_->mn_dims[1];
   const Lmad& layout = values.type(stm_.pattern[0]).memory->layout;
@@ -314,12 +305,12 @@ ExprPtr MainloopLowering::aligned_results(const SegOp& op, std::int64_t vector) 
   ExprPtr test;
   for (const Value result : stm_.pattern) {
     const Type& type = values.type(result);
-    const auto bytes = vector * static_cast<std::int64_t>(byte_size(type.element));
+    const auto bytes = n_dim.vector * static_cast<std::int64_t>(byte_size(type.element));
     const ExprPtr base =
         call(fmt::format("apl_aligned<{}>", bytes), {variable(buffer(type.memory->block, stm_.location).name)});
     test = test ? infix("&&", test, base) : base;
   }
-  if (const ExprPtr sizes = aligned(positions, vector)) test = infix("&&", test, sizes);
+  if (const ExprPtr sizes = aligned(positions, n_dim.vector)) test = infix("&&", test, sizes);
   return test;
 }
 
