@@ -233,8 +233,11 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   // Results of matrix units go through the last step's tiles if those have room for them.
   if (shape->matrix) {
     const struct apl_mn_dim *m_dim = &shape->mn_dims[0], *n_dim = &shape->mn_dims[1];
-    const int64_t lines = n_dim->warps == 1 ? m_dim->warps * 8 * 40 : 16 * (n_dim->extent + 4);
-    if (lines * c->widest_result > stage) bytes += lines * c->widest_result;
+    // A warp's eight rows of 32 columns, or 16 rows of the block's; lines are apart by more (write_back.cpp).
+    enum { kWarpRows = 8, kWarpLine = 40, kBlockRows = 16, kBlockApart = 4 };
+    const int64_t staged =
+        n_dim->warps == 1 ? m_dim->warps * kWarpRows * kWarpLine : kBlockRows * (n_dim->extent + kBlockApart);
+    if (staged * c->widest_result > stage) bytes += staged * c->widest_result;
   }
   return bytes;
 }
