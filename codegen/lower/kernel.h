@@ -97,6 +97,7 @@ class Kernel {
               Location location, Block& out);
   void around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, Block inner, Block& out);
   void check_divisor(const Binary& op, const Stm& stm, Block& out);
+  bool divides_uniformly(const Binary& op) const;
   void fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, Block& out);
   void fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
             Location location, Block& out);

@@ -50,6 +50,12 @@ void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
   out.push_back(kernel::branch(infix("==", values_.operand(op.y), zero), std::move(failed)));
 }
 
+// On a GPU, by a number that the kernel is given.
+bool Kernel::divides_uniformly(const Binary& op) const {
+  return unit_.target.on_device() && (op.op == BinaryOp::div || op.op == BinaryOp::mod) && op.y.is_value() &&
+         outside_.contains(op.y.value()) && is_integer(unit_.function.values.type(op.y).element);
+}
+
 void Kernel::statement(const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (barriers_.count(&stm)) {
@@ -67,7 +73,10 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     scalar(stm, values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)), out);
   } else if (const Binary* binary = get_if<Binary>(stm)) {
     check_divisor(*binary, stm, out);
-    scalar(stm, values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)),
+    const ExprPtr x = values_.operand(binary->x), y = values_.operand(binary->y);
+    scalar(stm,
+           divides_uniformly(*binary) ? values_.uniform_division(binary->op, type_of(binary->x), x, y)
+                                      : values_.binary(binary->op, type_of(binary->x), x, y),
            out);
   } else if (const Compare* compare = get_if<Compare>(stm)) {
     scalar(stm,
