@@ -238,6 +238,8 @@ class KernelPart {
 
   // What the scatter's function gave goes to where it says, while other threads do the same.
   void scatter_rows(const Scatter& op, const Stm& stm, Block& out);
+  void scatter_scalars(const Scatter& op, const Stm& stm, const ExprPtr& at, const std::vector<ExprPtr>& values,
+                       Block& out);
 
   bool is_shared(Value array) const { return kernel_.is_shared(array); }
   void declare_shared(const Stm& stm, const Alloc& alloc, Block& out) { kernel_.declare_shared(stm, alloc, out); }

@@ -405,6 +405,8 @@ const std::vector<Equivalent>& equivalents() {
     all.push_back({"along", "guard `at + next < bound` 3", "what comes behind the row's end goes nowhere"});
     all.push_back({"filtered", "guard `at < n`", "no more elements are counted than there are"});
     all.push_back({"filtered", "guard `c` 1", "of no elements the sum is the neutral element"});
+    all.push_back({"filtered", "guard `place < n` 1", "no more elements are kept than there are"});
+    all.push_back({"filtered", "warp_barrier 2", "shuffles of a round have brought the lanes together by then"});
     all.push_back({"swept tiled filtered", "warp_barrier 1", "lanes have folded what they asked for by then"});
     all.push_back({"swept tiled filtered", "guard `warp == 0` 2", "other warps took no number, and 0 is not the last"});
     all.push_back({"swept tiled filtered", "guard `lane < 32`", "there are as many slots as lanes"});
