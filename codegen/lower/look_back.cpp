@@ -127,17 +127,18 @@ void LookBack::take_tile(KernelBlock& out) {
   out.push_back(team_.shared_array(number_, kInt, 1));
   out.push_back(declare(counter, came_, number_of(0), false));
   out.push_back(declare(kInt, tile_, zero, false));
-  const ExprPtr last = cast(counter, infix("-", blocks, one));
-  const ExprPtr ticket = cast(kInt, call("apl_ticket", {variable(counters_), zero, last}));
-  KernelBlock take{kernel::branch(infix("==", variable(thread_), zero), {assign(element(number_, zero), ticket)}),
-                   barrier(), assign(variable(tile_), element(number_, zero))};
-  out.push_back(kernel::branch(several, std::move(take)));
+  // The division is under way while the tile's number is fetched.
   const std::string width = team_.unit_.fresh("width"), each = team_.unit_.fresh("each");
   const ExprPtr neighbours = number_of(kNeighboursAtOnce);
   out.push_back(declare(kIndex, width, team_.values_.poly(op_.widths.front())));
   const ExprPtr share = infix("/", infix("/", infix("-", variable(width), one), blocks), neighbours);
   out.push_back(
       declare(kIndex, each, select(several, infix("*", infix("+", share, one), neighbours), variable(width))));
+  const ExprPtr last = cast(counter, infix("-", blocks, one));
+  const ExprPtr ticket = cast(kInt, call("apl_ticket", {variable(counters_), zero, last}));
+  KernelBlock take{kernel::branch(infix("==", variable(thread_), zero), {assign(element(number_, zero), ticket)}),
+                   barrier(), assign(variable(tile_), element(number_, zero))};
+  out.push_back(kernel::branch(several, std::move(take)));
   out.push_back(declare(kIndex, first_, infix("*", variable(tile_), variable(each))));
   const ExprPtr left = infix("-", variable(width), variable(first_));
   out.push_back(
@@ -269,13 +270,13 @@ void LookBack::look(KernelBlock& out) {
   publish(
       kWhole, [&](std::size_t k) { return variable(ends[k]); }, leads);
   for (std::size_t k = 0; k < types_.size(); ++k) leads.push_back(assign(element(shared[k], zero), before(k)));
-  // The block asks no tile any more: who comes last is known long before it ends.
-  const ExprPtr last_block = cast(number_type, infix("-", variable(team_.team_.blocks), one));
-  leads.push_back(fence());
-  leads.push_back(assign(variable(came_), call("apl_ticket", {variable(counters_), one, last_block})));
   first_warp.push_back(do_call("apl_warp_barrier", {}));
   first_warp.push_back(kernel::branch(infix("==", lane, zero), std::move(leads)));
-  KernelBlock several{kernel::branch(infix("==", variable(warp_), zero), std::move(first_warp)), barrier()};
+  // The block asks no tile any more: who comes last is known long before it ends. The others need not wait for that.
+  const ExprPtr last_block = cast(number_type, infix("-", variable(team_.team_.blocks), one));
+  KernelBlock done{fence(), assign(variable(came_), call("apl_ticket", {variable(counters_), one, last_block}))};
+  KernelBlock several{kernel::branch(infix("==", variable(warp_), zero), std::move(first_warp)), barrier(),
+                      kernel::branch(infix("==", variable(thread_), zero), std::move(done))};
   for (std::size_t k = 0; k < types_.size(); ++k) several.push_back(assign(before(k), element(shared[k], zero)));
   out.push_back(kernel::branch(infix(">", variable(team_.team_.blocks), one), std::move(several)));
 }

@@ -382,7 +382,7 @@ const std::vector<Equivalent>& equivalents() {
     all.push_back({"added folded", "guard `blocks > 1` 3", "one block's part is number 0"});
     all.push_back({"swept tiled filtered", "guard `blocks > 1` 1", "its teams are blocks anyway"});
     all.push_back(
-        {"swept tiled filtered", "guard `blocks > 1` 3", "one block's share is cut off where the elements end"});
+        {"swept tiled filtered", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
     for (const char* array : {"as", "bs", "scanned", "A", "B"})
       all.push_back({"added folded swept tiled filtered along", fmt::format("guard `apl_aligned<16>({})`", array),
                      "what a backend allocates is aligned; only a caller's memory may not be"});
