@@ -1,6 +1,9 @@
 // Statements inside kernels: scalars, reads, loops, branches, sequential redomaps, checks.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "codegen/lower/lower.h"
 #include "codegen/lower/scatter.h"
 #include "codegen/lower/team.h"
@@ -16,8 +19,44 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+namespace {
+
+// The sine of what `stm` is the cosine of, or the other way round; null: there is none in the body.
+const Stm* other_of_sine_and_cosine(const Body& body, const Stm& stm, const ValueTable& table) {
+  const Unary* unary = get_if<Unary>(stm);
+  if (unary == nullptr || (unary->op != UnaryOp::sin && unary->op != UnaryOp::cos)) return nullptr;
+  const ScalarType type = table.type(unary->x).element;
+  if (type != ScalarType::f32 && type != ScalarType::f64) return nullptr;
+  const auto found = std::ranges::find_if(body.stms, [&](const Stm& other) {
+    const Unary* same = get_if<Unary>(other);
+    return same != nullptr && same->x == unary->x &&
+           same->op == (unary->op == UnaryOp::sin ? UnaryOp::cos : UnaryOp::sin);
+  });
+  return found == body.stms.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 void Kernel::body(const Body& body, KernelBlock& out) {
-  for (const Stm& stm : body.stms) statement(stm, out);
+  std::set<const Stm*> done;
+  for (const Stm& stm : body.stms) {
+    if (done.contains(&stm)) continue;
+    const Stm* other = unit_.target.on_device() ? other_of_sine_and_cosine(body, stm, unit_.function.values) : nullptr;
+    if (other == nullptr) {
+      statement(stm, out);
+      continue;
+    }
+    // Both have most of their work in common.
+    done.insert(other);
+    const Unary& unary = std::get<Unary>(stm.op);
+    const CType type{unit_.function.type(stm.pattern.front()).element, false};
+    const std::string first = unit_.name(stm.pattern.front()), second = unit_.name(other->pattern.front());
+    const bool is_sine = unary.op == UnaryOp::sin;
+    for (const std::string& name : {first, second})
+      out.push_back(declare(type, name, literal(Scalar::zero(type.scalar)), false));
+    out.push_back(do_call("apl_sincos", {values_.operand(unary.x), prefix("&", variable(is_sine ? first : second)),
+                                         prefix("&", variable(is_sine ? second : first))}));
+  }
 }
 
 void Kernel::scalar(const Stm& stm, ExprPtr value, KernelBlock& out) {

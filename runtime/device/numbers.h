@@ -352,6 +352,17 @@ APL_BINARY(apl_mod_uniform, {
   if (b > 0 && (b & T(b - 1)) == 0) return T(a & T(b - 1));
   return apl_mod(a, b);
 })
+template <class T>
+APL_DEVICE void apl_sincos(T x, T* sine, T* cosine) {
+#if defined(APL_EMULATE)
+  *sine = sin(x), *cosine = cos(x);
+#else
+  if constexpr (sizeof(T) == 4)
+    sincosf(x, sine, cosine);
+  else
+    sincos(x, sine, cosine);
+#endif
+}
 APL_UNARY(apl_abs, {
   if constexpr (apl_traits<T>::is_float)
     return fabs(a);
