@@ -11,6 +11,9 @@
 //   publish(tile, 2, before, what the tile gives);
 //   ys(..) = before, what came before in the tile, xs_s[..];
 //
+// A scatter behind the scan, as in a filter, takes the place of the last line: a warp's places and values go through
+// shared memory, from threads that have neighbours to threads that are neighbours. Flags are counted two in a register.
+//
 // What is published is a value and a number, together in each cell (apl_publish), so that nothing has to be ordered. A
 // tile waits for tiles alone whose blocks came before: these are there and go on. The last block that has looked back
 // makes all cells zero again. With one block there is one tile, and nothing is published. Elements beyond the end are
@@ -105,9 +108,12 @@ Stmt LookBack::steps(const std::string& step, KernelBlock body) const {
   return loop;
 }
 
-// Neighbouring threads have neighbours in each round.
+// Neighbouring threads have neighbours in each round, and a warp has its rounds behind each other.
 LookBack::PlaceOf LookBack::place_of() const {
-  return [this](const ExprPtr& round) { return infix("+", infix("*", round, number_of(threads_)), variable(thread_)); };
+  return [this](const ExprPtr& round) {
+    const ExprPtr of_warp = infix("+", infix("*", variable(warp_), number_of(rounds_)), round);
+    return infix("+", infix("*", of_warp, number_of(warp_size_)), variable(lane_));
+  };
 }
 
 // Which elements the block has.
@@ -158,24 +164,26 @@ void LookBack::scan_tile(KernelBlock& out) {
   // The rounds take each step together, so that shuffles do not wait for each other.
   combine_held([&](std::size_t k) { return call("apl_shuffle", {total(k), from}); }, total, total, lanes, reaches);
   out.push_back(steps(step, {unrolled(round, 0, rounds_, std::move(lanes))}));
+  // The last lane knows what each round of its warp gives.
   const std::int64_t warps = threads_ / warp_size_;
   std::vector<std::string> shared;
-  KernelBlock leads;
-  const ExprPtr slot = infix("+", infix("*", variable(round), number_of(warps)), variable(warp_));
+  KernelBlock leads, more;
+  const Each of_warp = [&](std::size_t k) { return variable(all_[k]); };
   for (std::size_t k = 0; k < held_count(); ++k) {
     shared.push_back(unit.fresh(table_.name(stm_.pattern[k]) + "_warps_s"));
-    out.push_back(team_.shared_array(shared[k], held_type(k), rounds_ * warps));
-    leads.push_back(assign(element(shared[k], slot), total(k)));
+    out.push_back(team_.shared_array(shared[k], held_type(k), warps));
+    out.push_back(declare(held_type(k), all_[k], element(totals_[k], number_of(0)), false));
+    leads.push_back(assign(element(shared[k], variable(warp_)), of_warp(k)));
   }
-  out.push_back(
-      kernel::branch(infix("==", lane, number_of(warp_size_ - 1)), {unrolled(round, 0, rounds_, std::move(leads))}));
+  combine_held(of_warp, total, of_warp, more);
+  out.push_back(unrolled(round, 1, rounds_, std::move(more)));
+  out.push_back(kernel::branch(infix("==", lane, number_of(warp_size_ - 1)), std::move(leads)));
   out.push_back(barrier());
-  // A lane for each round of each warp.
-  const ExprPtr is_slot = infix("<", lane, number_of(rounds_ * warps));
+  // A lane for each warp.
   KernelBlock known, slots;
-  for (std::size_t k = 0; k < held_count(); ++k) out.push_back(declare(held_type(k), all_[k], held_neutral(k), false));
+  for (std::size_t k = 0; k < held_count(); ++k) out.push_back(assign(variable(all_[k]), held_neutral(k)));
   for (std::size_t k = 0; k < held_count(); ++k) known.push_back(assign(variable(all_[k]), element(shared[k], lane)));
-  out.push_back(kernel::branch(is_slot, std::move(known)));
+  out.push_back(kernel::branch(infix("<", lane, number_of(warps)), std::move(known)));
   const Each all = [&](std::size_t k) { return variable(all_[k]); };
   combine_held([&](std::size_t k) { return call("apl_shuffle", {all(k), from}); }, all, all, slots, reaches);
   out.push_back(steps(step, std::move(slots)));
@@ -207,11 +215,10 @@ void LookBack::look(KernelBlock& out) {
   const Each before = [&](std::size_t k) { return variable(before_[k]); };
   const Each of_tile = [&](std::size_t k) { return variable(whole[k]); };
   KernelBlock first_warp;
-  // What the tile gives is what the last slot has.
-  const std::int64_t slots = rounds_ * (threads_ / warp_size_);
-  const Each last_slot = [&](std::size_t k) { return call("apl_shuffle", {variable(all_[k]), number_of(slots - 1)}); };
+  const std::int64_t warps = threads_ / warp_size_;
+  const Each last_warp = [&](std::size_t k) { return call("apl_shuffle", {variable(all_[k]), number_of(warps - 1)}); };
   declare_each(
-      whole, [&](std::size_t k) { return taken(k, last_slot); }, first_warp);
+      whole, [&](std::size_t k) { return taken(k, last_warp); }, first_warp);
   KernelBlock own;
   publish(kOwn, of_tile, own);
   KernelBlock back{kernel::branch(infix("==", lane, zero), std::move(own)),
@@ -287,36 +294,31 @@ void LookBack::write_results(KernelBlock& out) {
     read_scattered(out);
     declare_stages(out);
   }
-  const std::string round = unit.fresh("round"), next = unit.fresh("next"), slot = unit.fresh("slot");
-  const ExprPtr lane = variable(lane_), one = number_of(1), zero = number_of(0), each = number_of(kNeighboursAtOnce);
-  const std::vector<std::string> starts = fresh_of_each("_start");
+  const std::string round = unit.fresh("round"), next = unit.fresh("next");
+  const ExprPtr lane = variable(lane_), warp = variable(warp_), one = number_of(1), zero = number_of(0);
+  const ExprPtr each = number_of(kNeighboursAtOnce);
+  // What comes before the warp's round, and before the thread's neighbours in it.
+  const std::vector<std::string> firsts = fresh_of_each("_first"), starts = fresh_of_each("_start");
+  const Each first = [&](std::size_t k) { return variable(firsts[k]); };
   const Each start = [&](std::size_t k) { return variable(starts[k]); };
-  KernelBlock body;
-  body.push_back(
-      declare(kInt, slot, infix("+", infix("*", variable(round), number_of(threads_ / warp_size_)), variable(warp_))));
-  // What a tile counts is added to what came before it where an element is made.
-  if (counts_) {
-    for (std::size_t k = 0; k < held_count(); ++k) body.push_back(declare(kInt, starts[k], zero, false));
-  } else {
-    declare_each(
-        starts, [&](std::size_t k) { return variable(before_[k]); }, body);
-  }
-  // Rounds and warps before it, then threads before it.
-  const ExprPtr is_later = infix(">", variable(slot), zero), is_behind = infix(">", lane, zero);
-  const ExprPtr slot_before = infix("-", variable(slot), select(is_later, one, zero));
+  // What came before a tile is added to what it counts where an element is made.
+  for (std::size_t k = 0; k < held_count(); ++k)
+    out.push_back(declare(held_type(k), firsts[k], counts_ ? zero : variable(before_[k]), false));
+  const ExprPtr is_later = infix(">", warp, zero), is_behind = infix(">", lane, zero);
+  const ExprPtr warp_before = infix("-", warp, select(is_later, one, zero));
   const ExprPtr lane_before = infix("-", lane, select(is_behind, one, zero));
+  const auto total_of = [&](const ExprPtr& which) -> Each {
+    return [&, which](std::size_t k) { return call("apl_shuffle", {element(totals_[k], variable(round)), which}); };
+  };
   combine_held(
-      start,
+      first,
       [&](std::size_t k) {
-        return call("apl_shuffle", {variable(all_[k]), slot_before});
+        return call("apl_shuffle", {variable(all_[k]), warp_before});
       },
-      start, body, is_later);
-  combine_held(
-      start,
-      [&](std::size_t k) {
-        return call("apl_shuffle", {element(totals_[k], variable(round)), lane_before});
-      },
-      start, body, is_behind);
+      first, out, is_later);
+  KernelBlock body;
+  for (std::size_t k = 0; k < held_count(); ++k) body.push_back(declare(held_type(k), starts[k], first(k), false));
+  combine_held(start, total_of(lane_before), start, body, is_behind);
   KernelBlock one_element;
   const Each here = [&](std::size_t k) {
     return element(elements_[k], infix("+", infix("*", variable(round), each), variable(next)));
@@ -325,6 +327,7 @@ void LookBack::write_results(KernelBlock& out) {
   body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
   counts_ ? write_counts(round, body) : write_elements(round, place_of(), body);
   if (scatter_ != nullptr) scatter_round(round, body);
+  combine_held(first, total_of(number_of(warp_size_ - 1)), first, body);
   out.push_back(unrolled(round, 0, rounds_, std::move(body)));
 }
 
@@ -475,10 +478,10 @@ void LookBack::write_ends(KernelBlock& out) {
     is_behind = is_behind || &stm == &stm_;
   }
   const std::vector<std::string> whole = fresh_of_each("_whole");
-  const std::int64_t slots = rounds_ * (threads_ / warp_size_);
-  const Each last_slot = [&](std::size_t k) { return call("apl_shuffle", {variable(all_[k]), number_of(slots - 1)}); };
+  const std::int64_t warps = threads_ / warp_size_;
+  const Each last_warp = [&](std::size_t k) { return call("apl_shuffle", {variable(all_[k]), number_of(warps - 1)}); };
   declare_each(
-      whole, [&](std::size_t k) { return taken(k, last_slot); }, out);
+      whole, [&](std::size_t k) { return taken(k, last_warp); }, out);
   const Each of_tile = [&](std::size_t k) { return variable(whole[k]); };
   KernelBlock write;
   combine([&](std::size_t k) { return variable(before_[k]); }, of_tile, of_tile, write);
