@@ -253,52 +253,65 @@ class CopyEliminator {
       for (const auto& [made, target] : ranges::views::zip(stm.pattern, scatter->targets)) give(made, roots(target));
     } else if (const auto bodies = branches(stm.op); !bodies.empty()) {
       for (const BodyPtr& branch : bodies) enter(*branch, false);
-      for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-        Roots all;
-        for (const BodyPtr& branch : bodies) all.merge(roots(branch->results[k]));
-        adopt(stm.pattern[k], std::move(all));
-      }
+      std::vector<Roots> yielded(stm.pattern.size());
+      for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+        for (const BodyPtr& branch : bodies) yielded[k].merge(roots(branch->results[k]));
+      adopt(stm.pattern, std::move(yielded));
     } else if (const auto* loop = get_if<Loop>(stm)) {
       iterations(stm, *loop);
     } else if (const auto* screma = get_if<Screma>(stm)) {
       lambda(screma->map);
       std::size_t k = 0;
+      std::vector<Value> reduced;
+      std::vector<Roots> neutrals;
       for (const ReduceOp& reduce : screma->reduces) {
         lambda(reduce.op);
         // Over no elements the result is the neutral element itself.
         for (const Operand& neutral : reduce.neutral) {
           const Value v = stm.pattern[k++];
-          reduce.scan ? fresh(v) : adopt(v, roots(neutral));
+          if (reduce.scan) {
+            fresh(v);
+            continue;
+          }
+          reduced.push_back(v);
+          neutrals.push_back(roots(neutral));
         }
       }
+      adopt(reduced, std::move(neutrals));
       for (; k < stm.pattern.size(); ++k) fresh(stm.pattern[k]);
     } else if (const auto* apply = get_if<Apply>(stm)) {
       Roots given;
       for (const Operand& x : apply->arguments) given.merge(roots(x));
-      for (const Value v : stm.pattern) adopt(v, given);
+      adopt(stm.pattern, std::vector<Roots>(stm.pattern.size(), given));
     } else {
       for_each_body(stm.op, [&](const BodyPtr& body) { enter(*body, true); });
       all_fresh();
     }
   }
 
-  // What a statement with bodies yields: storage of its own, or that of `from`.
-  void adopt(Value v, Roots from) {
-    if (!is_array(function_.values, v)) return;
-    for (const Value root : from) {
+  // What a statement with bodies yields: each value has storage of its own, or that of its roots in `from`. A root that
+  // nobody reads later but through these values says no more than the first of those that may lie there: chains of
+  // branches would collect such roots.
+  void adopt(const std::vector<Value>& made, std::vector<Roots> from) {
+    std::map<Value, Value> first;
+    for (std::size_t k = 0; k < made.size(); ++k)
+      for (const Value root : from[k]) first.emplace(root, made[k]);
+    std::set<Value> ends;
+    for (const auto& [root, value] : first) {
+      const auto home = home_.find(root);
+      if (home == home_.end()) continue;
       // Made inside, it is the result's now.
-      const auto home = home_.find(root);
-      if (home != home_.end() && std::ranges::none_of(frames_, [&](const Frame& f) { return f.body == home->second; }))
+      if (std::ranges::none_of(frames_, [&](const Frame& f) { return f.body == home->second; }))
         home->second = boundary().body;
+      if (home->second == boundary().body && !is_read_later(root)) ends.insert(root);
     }
-    // A root that is read later through `v` alone says no more than `v` itself: chains of branches would collect them.
-    std::erase_if(from, [&](Value root) {
-      const auto home = home_.find(root);
-      return home != home_.end() && home->second == boundary().body && !is_read_later(root);
-    });
-    from.insert(v);
-    home_[v] = boundary().body;
-    give(v, std::move(from));
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      if (!is_array(function_.values, made[k])) continue;
+      Roots roots{made[k]};
+      for (const Value root : from[k]) roots.insert(ends.contains(root) ? first.at(root) : root);
+      home_[made[k]] = boundary().body;
+      give(made[k], std::move(roots));
+    }
   }
 
   void lambda(const Lambda& lambda) {
@@ -317,8 +330,10 @@ class CopyEliminator {
     enter(*loop.body, true);
     std::map<Value, std::size_t> number;
     for (const Value param : loop.params) number.emplace(param, number.size());
+    std::vector<Roots> yielded(loop.params.size());
     for (std::size_t k = 0; k < loop.params.size(); ++k) {
-      Roots all = roots(loop.initial[k]);
+      Roots& all = yielded[k];
+      all = roots(loop.initial[k]);
       for (const Value root : roots(loop.body->results[k])) {
         const auto param = number.find(root);
         if (param == number.end())
@@ -326,8 +341,8 @@ class CopyEliminator {
         else
           all.merge(roots(loop.initial[param->second]));
       }
-      adopt(stm.pattern[k], std::move(all));
     }
+    adopt(stm.pattern, std::move(yielded));
   }
 
   void copy(const Stm& stm, Value source) {

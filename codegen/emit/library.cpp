@@ -265,8 +265,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
     if (has_plans) out += device_records(*target.dialect, has_device_products);
     out += fmt::format("#define APL_POOL_API static\n#define APL_HAS_PRODUCTS {}\n\n", has_device_products ? 1 : 0);
     if (has_device_products) out += device_products_text();
-    add(out, {cuda_functions_text, cuda_heap_text, cuda_pool_header_text, cuda_pool_text, library_nvrtc_text, library_cuda_text,
-              library_cuda_context_text});
+    add(out, {cuda_functions_text, cuda_heap_text, cuda_pool_header_text, cuda_pool_text, library_nvrtc_text,
+              library_cuda_text, library_cuda_context_text});
   } else {
     const std::set<std::string> types = types_of_products(module);
     out += fmt::format("#define APL_HAS_PRODUCTS {}\n\n", types.empty() ? 0 : 1);

@@ -2,8 +2,11 @@
 #include "codegen/host/host.h"
 
 #include <fmt/format.h>
+#include <range/v3/view/zip.hpp>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "ir/builder.h"
 #include "ir/walk.h"
@@ -129,6 +132,30 @@ void Host::choose(const Choose& op, const Stm& stm) {
   }
 }
 
+// Arrays that lie in the blocks of other parameters swap their roles: pointers are exchanged until each lies behind its
+// own parameter's name. What is in the others is dead by then. Gives the parameters that are served so.
+std::set<Value> Host::take_turns(const Loop& op) {
+  std::set<Value> served;
+  std::map<Value, Value> name_of;  // of what lay in a block before: the block whose name it has now
+  const auto block_of = [&](Value v) {
+    const auto& memory = table_.type(v).memory;
+    return memory ? memory->block : Value{};
+  };
+  for (const Value param : op.params)
+    if (const Value block = block_of(param)) name_of.emplace(block, block);
+  for (const auto& [param, result] : ranges::views::zip(op.params, op.body->results)) {
+    const Value to = block_of(param), from = result.is_value() ? block_of(result.value()) : Value{};
+    if (!to || !from || from == to || !name_of.contains(from)) continue;
+    const Value there = name_of.at(from);
+    const auto old = std::ranges::find(name_of, to, [](const auto& entry) { return entry.second; });
+    exchange(to, there);  // nothing if an exchange before brought it here
+    old->second = there;
+    name_of[from] = to;
+    served.insert(param);
+  }
+  return served;
+}
+
 void Host::loop(const Loop& op, const Stm& stm) {
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     known_.insert(op.params[k]);
@@ -155,8 +182,9 @@ void Host::loop(const Loop& op, const Stm& stm) {
     out_.line("const {} {} = {};", c_type({table_.type(op.params[k]).element, false}), next.back().second,
               text(values_.operand(op.body->results[k])));
   }
+  const std::set<Value> served = take_turns(op);
   for (std::size_t k = 0; k < op.params.size(); ++k)
-    yield_value(stm, *op.body, op.body->results[k], op.params[k], op.params);
+    if (!served.contains(op.params[k])) yield_value(stm, *op.body, op.body->results[k], op.params[k], op.params);
   for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
   out_.close("}}");
   for (std::size_t k = 0; k < op.params.size(); ++k)

@@ -126,6 +126,7 @@ class Host {
   void choose(const Choose& op, const Stm& stm);
   void declare_results(const Stm& stm);
   void yield_branch(const Stm& stm, const Body& inner);
+  std::set<Value> take_turns(const Loop& op);
   void loop(const Loop& op, const Stm& stm);
 
   // memory and checks (codegen/host/data.cpp)

@@ -11,8 +11,8 @@ namespace apl::coalesce {
 constexpr std::int64_t kFast = 32;
 constexpr std::int64_t kEach = 8;
 constexpr std::int64_t kPartner = 8 * kEach;
-// Of an array of three dims or more, a block takes so many such tiles, one beyond the other along a further dim; half as
-// many of 64-bit elements, since shared memory is what limits the blocks of a multiprocessor then.
+// Of an array of three dims or more, a block takes so many such tiles, one beyond the other along a further dim; half
+// as many of 64-bit elements, since shared memory is what limits the blocks of a multiprocessor then.
 constexpr std::int64_t kTiles = 4;
 
 // The array with dim `fast` moved to the end, dense in that order; in tiles through shared memory. In `partner`,

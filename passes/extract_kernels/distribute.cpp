@@ -138,7 +138,41 @@ class Splitter {
     emit_branch(group, stm, std::get<If>(stm.op));
   }
 
+  // Checks that no index has a say in are the host's, unless there is no index.
+  bool emit_checks_of_host(const Part& group) {
+    const auto is_bound_here = [&](Value v) {
+      return parts_.definer(v) || std::ranges::find(map_.indices, v) != map_.indices.end() ||
+             std::ranges::find(map_.map.params, v) != map_.map.params.end();
+    };
+    if (group.members.empty() || !group.exports.empty() || !group.extra.empty()) return false;
+    for (const std::size_t k : group.members) {
+      const std::set<Value> read = free_values(stms_[k].op, values_);
+      if (!std::holds_alternative<Assert>(stms_[k].op) || !stms_[k].certificates.empty() ||
+          std::ranges::any_of(read, is_bound_here))
+        return false;
+    }
+    Builder host(values_);
+    host.set_location(location(group));
+    std::optional<Operand> none;
+    for (const Poly& width : map_.widths) {
+      const Value empty = host.compare(CompareOp::le, host.size(width), Operand(Scalar::integer(ScalarType::i64, 0)));
+      none = none ? Operand(host.let("none", Binary{BinaryOp::disj, *none, empty})) : Operand(empty);
+    }
+    for (const std::size_t k : group.members) {
+      Assert check = std::get<Assert>(stms_[k].op);
+      if (none) check.condition = host.let("passed", Binary{BinaryOp::disj, check.condition, *none});
+      host.append({.pattern = {values_.add(values_.type(stms_[k].pattern.front()), "c")},
+                   .op = std::move(check),
+                   .location = stms_[k].location,
+                   .certificates = flat_.certificates});
+    }
+    std::vector<Stm> stms = host.take();
+    for (Stm& stm : stms) made_.push_back(std::move(stm));
+    return true;
+  }
+
   void emit_work(const Part& group) {
+    if (emit_checks_of_host(group)) return;
     std::vector<Stm> own;
     std::set<Value> needed;
     for (const std::size_t k : group.members) {

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/attributes.h"
 #include "ir/builder.h"
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
@@ -166,6 +167,13 @@ class ElementsOfRows {
   std::map<Value, Operand> made_;
 };
 
+// #[sequential_inner] of a reduction is about its operator's map over a row, which is outermost now.
+std::vector<Attribute> attributes_of_columns(const Stm& stm) {
+  std::vector<Attribute> result = stm.attributes;
+  std::erase_if(result, [](const Attribute& a) { return a.name == attribute::sequential_inner.name; });
+  return result;
+}
+
 // What all columns share and is not cheap, in a map of its own: the arrays of what the elements need.
 std::vector<Value> shared_by_columns(const Screma& reduction, const RowMakers& parted, Location location,
                                      Builder& host) {
@@ -222,6 +230,7 @@ std::optional<std::vector<Stm>> mapped_columns(const Stm& stm, const Screma& scr
   });
   Stm made = stm;
   made.op = std::move(map);
+  made.attributes = attributes_of_columns(stm);
   std::vector<Stm> result = host.take();
   for (Stm& s : result) s.certificates = stm.certificates;
   result.push_back(std::move(made));
@@ -257,7 +266,8 @@ std::optional<std::vector<Stm>> columns(const Stm& stm, const Screma& screma, Re
     column.reduces.push_back(on_elements(reduce, *rows, map.indices, neutral, values));
     return append_column(stm, std::move(column), replicated, thread);
   });
-  Stm made{.pattern = stm.pattern, .op = std::move(map), .location = stm.location, .attributes = stm.attributes};
+  Stm made{
+      .pattern = stm.pattern, .op = std::move(map), .location = stm.location, .attributes = attributes_of_columns(stm)};
   std::vector<Stm> back;
   if (reduce.scan) {
     for (Value& v : made.pattern) {

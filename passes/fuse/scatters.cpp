@@ -1,7 +1,9 @@
-// Maps that make what a scatter or histogram streams: computed where it is used.
+// Maps that make what a scatter or histogram streams: computed where it is used. A reshape between the two, of one dim
+// to one dim, only says that two sizes are equal: the scatter runs over the size of what it reads.
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "ir/walk.h"
@@ -21,6 +23,7 @@ class IntoScatters {
     std::vector<ScatterFusion> all;
     for (std::size_t k = 0; k < stms_.size(); ++k) {
       if (!get_if<Scatter>(stms_[k])) continue;
+      k -= look_through_reshapes(k);
       for (std::size_t p = k; p-- > 0;) {
         if (!streams(k, p)) continue;
         ScatterFusion fusion{.name = std::string(values_.name(stms_[p].pattern.front())), .at = stms_[k], .why = {}};
@@ -40,6 +43,38 @@ class IntoScatters {
   }
 
  private:
+  // Where all that the scatter streams are such reshapes; how many statements nobody needs after that, which are gone.
+  std::size_t look_through_reshapes(std::size_t scatter) {
+    Scatter through = std::get<Scatter>(stms_[scatter].op);
+    if (through.widths.size() != 1 || through.inputs.empty()) return 0;
+    std::vector<Poly> widths;
+    std::set<std::size_t> views;
+    std::vector<Value> certificates = stms_[scatter].certificates;
+    for (Value& input : through.inputs) {
+      std::size_t view = scatter;
+      while (view-- > 0 && std::ranges::find(stms_[view].pattern, input) == stms_[view].pattern.end()) {
+      }
+      const Reshape* reshape = view < scatter ? get_if<Reshape>(stms_[view]) : nullptr;
+      if (reshape == nullptr || values_.type(input).rank() != 1 || consumption_.consumed(reshape->array)) return 0;
+      const std::vector<Poly>& shape = values_.type(reshape->array).shape;
+      if (shape.size() != 1 || (!widths.empty() && widths != shape)) return 0;
+      widths = shape;
+      input = reshape->array;
+      views.insert(view);
+      certificates.insert(certificates.end(), stms_[view].certificates.begin(), stms_[view].certificates.end());
+    }
+    through.widths = widths;
+    stms_[scatter].op = std::move(through);
+    stms_[scatter].certificates = std::move(certificates);
+    std::size_t gone = 0;
+    for (const std::size_t view : views | std::views::reverse) {
+      if (read_elsewhere(stms_[view].pattern.front(), scatter - gone)) continue;
+      stms_.erase(stms_.begin() + static_cast<std::ptrdiff_t>(view));
+      ++gone;
+    }
+    return gone;
+  }
+
   bool streams(std::size_t scatter, std::size_t producer) const {
     const Screma* screma = get_if<Screma>(stms_[producer]);
     const std::vector<Value>& inputs = std::get<Scatter>(stms_[scatter].op).inputs;

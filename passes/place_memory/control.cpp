@@ -32,7 +32,7 @@ bool Placer::takes_over(Value initial, std::span<const Operand> earlier, const s
 }
 
 // Every carried array has a block of its own for the whole loop: it starts there, and what an iteration gives is moved
-// there before the next.
+// there before the next. On the host arrays that swap their roles stay where they are.
 void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   if (level == Level::block || level == Level::inblock) return tile_loop(op, std::move(stm), level, out);
   Loop placed = op;
@@ -52,7 +52,7 @@ void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
     bind(op.params[k], block(op.params[k]), Lmad::row_major(type.shape));
     bind(stm.pattern[k], block(stm.pattern[k]), Lmad::row_major(result_.type(stm.pattern[k]).shape));
   }
-  const BodyPtr inner = yielding_body(*op.body, level, op.params);
+  const BodyPtr inner = resolved(body(*op.body, level), level, op.params, level == Level::host);
   if (error_) return;
   const std::vector<Operand> starts = placed.initial;
   placed.params = with_blocks(op.params, moves);
@@ -74,7 +74,17 @@ BodyPtr Placer::yielding_body(const Body& source, Level level, const std::vector
   return resolved(body(source, level), level, targets);
 }
 
-BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets) {
+// Whether the array fills the block of another of the targets, which is as large as its own target's.
+bool Placer::may_take_turn(Value array, Value target, const std::vector<Value>& targets) const {
+  if (!target || !is_dense(array)) return false;
+  const Type& type = result_.type(target);
+  return !mentions_any(type, targets) && std::ranges::any_of(targets, [&](Value other) {
+    return other && result_.type(other).is_array() && result_.type(other).element == type.element &&
+           result_.type(other).shape == type.shape && *binding(other) == *binding(array);
+  });
+}
+
+BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets, bool turns) {
   std::vector<Stm> stms = placed->stms;
   std::vector<Operand> results = placed->results;
   std::set<Value> made, taken, there;
@@ -93,7 +103,7 @@ BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<V
       there.insert(where->block);
       continue;
     }
-    if (own && first) continue;
+    if (first && (own || (turns && may_take_turn(array, targets[k], targets)))) continue;
     results[k] = copied(array, level, stms);
   }
   return make_body(std::move(stms), std::move(results));

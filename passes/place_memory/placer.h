@@ -40,7 +40,9 @@ class Placer {
   // The body of a loop, branch or operator, whose array results go to where `targets` lie (an invalid one: to no
   // known block). What would be overwritten before it is read, or is scattered at host level, is copied first.
   BodyPtr yielding_body(const Body& source, Level level, const std::vector<Value>& targets);
-  BodyPtr resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets);
+  // With `turns`, a result may lie where another target does: the host's loops exchange blocks.
+  BodyPtr resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets, bool turns = false);
+  bool may_take_turn(Value array, Value target, const std::vector<Value>& targets) const;
   static bool mentions_any(const Type& type, const std::vector<Value>& values);
   // Before each array that moves, its block: where sizes change, blocks are parameters and results beside their arrays.
   template <class T>

@@ -35,8 +35,8 @@ class EmulateBackend : public Backend {
     loaded.text = text;
     Compilation kernels;
     // Arithmetic as the IR means it: integers wrap, no operation is fused with another. Shared memory is used for one
-    // type after the other. -O1 compiles fastest for what is, after all, checked access by access; -Og takes less still,
-    // but calls fmin and fmax of the library, which take the other zero.
+    // type after the other. -O1 compiles fastest for what is, after all, checked access by access; -Og takes less
+    // still, but calls fmin and fmax of the library, which take the other zero.
     kernels.command = {options_.compiler,
                        "-std=c++17",
                        "-O1",

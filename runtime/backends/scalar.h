@@ -14,7 +14,8 @@
 
 #include "context.h"
 
-// A call that may set errno is in the way of vectors, and gcc asks the command line for that, not `#pragma GCC optimize`.
+// A call that may set errno is in the way of vectors, and gcc asks the command line for that, not `#pragma GCC
+// optimize`.
 #ifdef __GNUC__
 #define APL_NO_ERRNO __attribute__((__const__))
 APL_NO_ERRNO double sqrt(double);
