@@ -189,8 +189,13 @@ std::int64_t scan_rounds(const Screma& scan, const ValueTable& values) {
   return words <= 2 ? 4 : words <= 4 ? 2 : 1;
 }
 
+std::int64_t tile_rounds(const Screma& scan, const ValueTable& values) {
+  if (counts_flags(scan, values)) return scan.reduced_count() <= 4 ? 4 : 2;
+  return look_back_words(scan, values) == 1 ? 8 : scan_rounds(scan, values);
+}
+
 std::int64_t scan_tile(const Screma& scan, const ValueTable& values) {
-  return kMostTeam * kNeighboursAtOnce * scan_rounds(scan, values);
+  return kMostTeam * kNeighboursAtOnce * tile_rounds(scan, values);
 }
 
 namespace {

@@ -51,8 +51,10 @@ constexpr std::int64_t kMostLookBackWords = 8;
 bool counts_flags(const Screma& scan, const ValueTable& values);
 // Neighbouring elements that a thread reads at once where they are contiguous and aligned.
 constexpr std::int64_t kNeighboursAtOnce = 4;
-// How often a thread of such a scan does: a tile has so many for each thread of a block at most.
+// How often a thread of a scan of rows does so; and how often one of a scan that looks back, whose tiles have so many
+// for each thread of a block at most: the more a tile has, the fewer wait for each other, as far as registers reach.
 std::int64_t scan_rounds(const Screma& scan, const ValueTable& values);
+std::int64_t tile_rounds(const Screma& scan, const ValueTable& values);
 std::int64_t scan_tile(const Screma& scan, const ValueTable& values);
 
 // Whether the operators of a reduction commute, so that it may take elements in any order.

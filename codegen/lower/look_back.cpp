@@ -72,7 +72,7 @@ class LookBack : NeighbourScan {
 };
 
 LookBack::LookBack(Team& team, const Screma& op, const Stm& stm)
-    : NeighbourScan(team, op, stm), words_(look_back_words(op, table_)) {
+    : NeighbourScan(team, op, stm, tile_rounds(op, team.unit_.function.values)), words_(look_back_words(op, table_)) {
   Unit& unit = team.unit_;
   thread_ = unit.fresh("thread"), lane_ = unit.fresh("lane"), warp_ = unit.fresh("warp"), tile_ = unit.fresh("tile");
   first_ = unit.fresh("first"), count_ = unit.fresh("count"), cells_ = unit.fresh("cells");
@@ -85,7 +85,7 @@ void Team::look_back(const Screma& op, const Stm& stm, KernelBlock& out) { LookB
 void LookBack::run(KernelBlock& out) {
   counts_ = counts_flags(op_, table_);
   // Blocks wait for each other most of the time: more of them, with some registers less, hide that.
-  if (words_ <= 2) hold_resident(words_ == 1 ? 6 : counts_ ? 4 : 3);
+  if (words_ <= 2) hold_resident(words_ == 1 || counts_ ? 4 : 3);
   take_tile(out);
   const SegOp& kernel = std::get<SegOp>(team_.stm_.op);
   std::set<Value> kept;

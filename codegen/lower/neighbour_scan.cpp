@@ -20,12 +20,12 @@ constexpr std::int64_t kFlagBits = 16, kFlagCount = 1 << kFlagBits;
 
 }  // namespace
 
-NeighbourScan::NeighbourScan(Team& team, const Screma& op, const Stm& stm)
+NeighbourScan::NeighbourScan(Team& team, const Screma& op, const Stm& stm, std::int64_t rounds)
     : team_(team),
       op_(op),
       stm_(stm),
       table_(team.unit_.function.values),
-      rounds_(scan_rounds(op, table_)),
+      rounds_(rounds),
       threads_(team.threads_),
       warp_size_(team.unit_.target.warp) {
   for (const ReduceOp& reduce : op.reduces)

@@ -20,7 +20,7 @@ class NeighbourScan {
   using Each = std::function<ExprPtr(std::size_t)>;              // of the operators' values
   using PlaceOf = std::function<ExprPtr(const ExprPtr& round)>;  // which neighbours those of a round are
 
-  NeighbourScan(Team& team, const Screma& op, const Stm& stm);
+  NeighbourScan(Team& team, const Screma& op, const Stm& stm, std::int64_t rounds);
 
   std::vector<std::string> fresh_of_each(const std::string& ending);
   kernel::CType type_of(std::size_t k) const { return {types_[k], false}; }
