@@ -8,6 +8,7 @@
 #include "aplc/driver.h"
 #include "aplc/registry.h"
 #include "aplc/sparse/constants.h"
+#include "aplc/spills.h"
 #include "codegen/codegen.h"
 #include "codegen/emit/kernel_file.h"
 #include "codegen/emit/library.h"
@@ -22,7 +23,8 @@ struct EmitOptions : CompileOptions {
   std::string form, entry;         // of --emit
   std::vector<std::string> sizes;  // NAME=VALUE
   std::vector<std::string> known;  // OPERAND=@FILE
-  int plans = 0;                   // 0: as many as there are for the target
+  std::string ptxas = kUsualArchitecture;
+  int plans = 0;  // 0: as many as there are for the target
 
   void add_emission(CLI::App& command, const apl::Dialect& dialect) {
     add_to(command);
@@ -105,7 +107,9 @@ int emit_kernel_file(Session& session, const EmitOptions& options, const apl::Ta
     session.report(known.error());
     return session.exit_code();
   }
-  auto file = apl::generate_kernel_file(session.module(), options.entry, codegen, target);
+  apl::SpillCheck check;
+  if (options.ptxas != "none" && target.dialect == apl::find_dialect("cuda")) check = spill_check(options.ptxas);
+  auto file = apl::generate_kernel_file(session.module(), options.entry, codegen, target, check);
   if (file) return emit(options.output, file->text);
   session.report(file.error());
   return session.exit_code();
@@ -185,6 +189,13 @@ void add_device_dialect(CLI::App& app, const apl::Dialect& dialect, int& exit) {
       ->add_option("--size", options->sizes, "a size of the program for which the plan of --emit is chosen, as n=1024")
       ->type_name("NAME=NUMBER")
       ->allow_extra_args(false);
+  if (dialect.embeds)
+    command
+        ->add_option("--ptxas", options->ptxas,
+                     fmt::format("architecture for which nvcc, where there is one, is asked whether kernels of --emit "
+                                 "spill, or none (default: {})",
+                                 kUsualArchitecture))
+        ->type_name("ARCHITECTURE");
   command->callback([options, &dialect, &exit] { run(*options, dialect, exit); });
 }
 

@@ -21,6 +21,7 @@
 #include "aplc/sparse/files.h"
 #include "aplc/sparse/picture.h"
 #include "aplc/sparse/plans.h"
+#include "aplc/spills.h"
 #include "aplc/tune_log.h"
 #include "codegen/codegen.h"
 #include "ir/sparse_arguments.h"
@@ -86,7 +87,8 @@ bool read_sizes(Session& session, const std::vector<std::string>& texts, Sizes& 
 }
 
 // What tile numbers the contractions run with.
-bool add_plans(Session& session, const CompileOptions& options, const Sizes& sizes, std::vector<apl::Remark>& remarks) {
+bool add_plans(Session& session, const CompileOptions& options, const Sizes& sizes, const apl::SpillCheck& check,
+               std::vector<apl::Remark>& remarks) {
   auto device = apl::find_device(options.device.empty() ? usual_gpu() : options.device);
   if (!device) {
     session.report(device.error());
@@ -102,7 +104,7 @@ bool add_plans(Session& session, const CompileOptions& options, const Sizes& siz
       }
   }
   for (apl::Remark& remark :
-       explain_plans(session.module(), sizes, options.file, session.text(), *device, session.parameters()))
+       explain_plans(session.module(), sizes, options.file, session.text(), *device, session.parameters(), check))
     remarks.push_back(std::move(remark));
   return true;
 }
@@ -344,6 +346,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
     bool json = false, all = false;
     std::vector<std::string> sizes;
     std::uint32_t line = 0;
+    std::string ptxas;  // an architecture
     SparseExplain sparse;
   };
   auto options = std::make_shared<Options>();
@@ -367,6 +370,11 @@ void add_command(CLI::App& app, int& exit, bool report) {
   }
   if (!report)
     command->add_flag("--all", options->all, "every decision with its facts, not only what became of each line");
+  if (!report)
+    command->add_flag(fmt::format("--ptxas{{{}}}", kUsualArchitecture), options->ptxas,
+                      fmt::format("ask nvcc which plans a program drops when it loads them, as their kernels spill; "
+                                  "--ptxas=ARCHITECTURE for another one than {}",
+                                  kUsualArchitecture));
   if (!report) command->add_flag("--json", options->json, "every decision as JSON");
   command
       ->add_option("--size", options->sizes,
@@ -415,9 +423,10 @@ void add_command(CLI::App& app, int& exit, bool report) {
       take_matrices_of_dataset(session.module(), options->file, session.text(), options->sparse);
     if (fine) fine = session.run(pipeline_for(backend, options->tiles)) && session.check_parameters();
     if (fine) check(check_sizes(sizes, session.front(), session.module()));
+    const apl::SpillCheck check_spills = options->ptxas.empty() ? nullptr : spill_check(options->ptxas);
     remarks = session.remarks();
     remarks.insert(remarks.begin(), dense.begin(), dense.end());
-    if (fine) fine = add_plans(session, *options, sizes, remarks);
+    if (fine) fine = add_plans(session, *options, sizes, check_spills, remarks);
     if (fine) check(add_products(session, *options, options->sparse, sizes, remarks, compared));
     if (fine) check(add_constants(session, *options, report ? std::string() : options->log, remarks));
     exit = session.exit_code();
@@ -429,8 +438,8 @@ void add_command(CLI::App& app, int& exit, bool report) {
     if (overview) {
       const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
       const auto device = apl::find_device(options->device.empty() ? usual_gpu() : options->device);
-      const std::vector<Overview> all =
-          overviews(session.module(), remarks, sizes, options->file, session.text(), *device, session.parameters());
+      const std::vector<Overview> all = overviews(session.module(), remarks, sizes, options->file, session.text(),
+                                                  *device, session.parameters(), check_spills);
       print_out("{}", overview_text(all, options->file, *device, kScreen, colour));
       return;
     }

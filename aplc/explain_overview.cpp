@@ -80,8 +80,8 @@ double operations_of(const apl_contraction& contraction) {
 class Overviewer {
  public:
   Overviewer(const apl::Module& module, const std::vector<Remark>& remarks, const std::string& text,
-             const apl_device& device, const Parameters& given)
-      : module_(module), remarks_(remarks), text_(text), device_(device), given_(given) {
+             const apl_device& device, const Parameters& given, const apl::SpillCheck& check)
+      : module_(module), remarks_(remarks), text_(text), device_(device), given_(given), check_(check) {
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find('\n', begin), text.size());
       lines_.push_back(text.substr(begin, end - begin));
@@ -106,7 +106,7 @@ class Overviewer {
     overview.kernels = kernel_costs(function, sizes, given_, device_);
     const bool streams =
         std::ranges::any_of(overview.kernels, [](const KernelCost& k) { return k.kind == "attention"; });
-    for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_)) {
+    for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_, check_)) {
       // What an attention in one kernel leaves out.
       if (streams && std::ranges::none_of(overview.kernels, [&](const KernelCost& kernel) {
             return kernel.location.line == plan.remark.location.line &&
@@ -227,6 +227,10 @@ class Overviewer {
     } else {
       row.decision = fmt::format("tiled {}", block);
     }
+    if (plan.dropped > 0)
+      row.decision += fmt::format(", as {} spill{}",
+                                  plan.dropped == 1 ? "a better plan" : fmt::format("{} better plans", plan.dropped),
+                                  plan.dropped == 1 ? "s" : "");
     row.suggestion = fact(plan.remark, "spills").empty() ? "" : "smaller tiles: this plan spills registers";
     for (const Remark& remark : remarks_) {
       if (remark.code != "cores-multiply" || device_.matrix_units == 0 || remark.function != function.name ||
@@ -368,6 +372,7 @@ class Overviewer {
   const std::string& text_;
   const apl_device& device_;
   const Parameters& given_;
+  const apl::SpillCheck& check_;
   std::vector<std::string> lines_;
   std::map<std::string, std::size_t> shown_;
 };
@@ -380,12 +385,12 @@ std::string shortened(const std::string& text, std::size_t length) {
 
 std::vector<Overview> overviews(const apl::Module& module, const std::vector<Remark>& remarks, const Sizes& sizes,
                                 const std::string& file, const std::string& text, const apl_device& device,
-                                const Parameters& given) {
+                                const Parameters& given, const apl::SpillCheck& check) {
   std::vector<Overview> all;
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
     const Sizes known = sizes.empty() ? first_dataset(file, text, *function) : sizes;
-    all.push_back(Overviewer(module, remarks, text, device, given).run(*function, known));
+    all.push_back(Overviewer(module, remarks, text, device, given, check).run(*function, known));
     all.back().sizes_given = !sizes.empty();
   }
   return all;

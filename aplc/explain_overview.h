@@ -36,7 +36,7 @@ struct Overview {
 // Of each entry. `module` is at the memory stage, as it runs; `remarks` are those of all passes on it.
 std::vector<Overview> overviews(const apl::Module& module, const std::vector<apl::Remark>& remarks, const Sizes& sizes,
                                 const std::string& file, const std::string& text, const apl_device& device,
-                                const Parameters& given);
+                                const Parameters& given, const apl::SpillCheck& check = nullptr);
 
 // As text, at most `lines` lines. With `colour` for a terminal.
 std::string overview_text(const std::vector<Overview>& all, const std::string& file, const apl_device& device,

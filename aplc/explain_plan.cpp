@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "aplc/test/executable.h"
+#include "codegen/contraction/plan_kernels.h"
 #include "ir/print.h"
 #include "ir/sparse_arguments.h"
 #include "ir/walk.h"
@@ -130,8 +131,63 @@ void add_variant(const PlannedContraction& planned, const apl::ChosenKernel& cho
   facts.emplace_back("join", time_text(apl_join_estimate(&*planned.contraction, choice.splits, &device)));
 }
 
-Facts facts_of(const PlannedContraction& planned, const apl::Function& function, const Sizes& sizes,
-               const apl_device& device, ExplainedPlan& explained) {
+// What a program asks when it loads the kernel of a plan.
+struct Loading {
+  const apl::Module& module;
+  const apl::Function& function;
+  const apl_device& device;
+  const apl::SpillCheck& check;
+};
+
+// As the runtime does: a plan whose kernel spills gives way to the next, and if there is none the first one stays. Then
+// the plans that are left, of which the cheapest would be the next.
+void choose_loaded(const apl::ChosenKernel& chosen, const Loading& loading, apl_plan& plan, ExplainedPlan& explained,
+                   Facts& facts) {
+  const apl_contraction& c = *chosen.shown.contraction;
+  const std::vector<apl_plan>& plans = chosen.candidates;
+  std::vector<unsigned char> left_out(plans.size());
+  const auto best = [&] {
+    return apl_plan_best_of(&c, plans.data(), static_cast<int>(plans.size()), &loading.device, left_out.data());
+  };
+  const auto numbers = [&](const apl_plan& one) { return numbers_text(chosen.shown, loading.function, one); };
+  const apl_plan first = plan;
+  std::string asked = "no compiler was asked (--ptxas)";
+  int at = best();
+  while (at >= 0 && loading.check) {
+    const auto k = static_cast<std::size_t>(at);
+    const std::string kernel = apl::lower::plan_kernel_text(loading.module, loading.function, chosen.shown.data,
+                                                            plans[k], apl::cuda_target(), loading.device);
+    const auto spilled = loading.check(kernel);
+    if (!spilled) {
+      asked = "not known: " + spilled.error().message.substr(0, spilled.error().message.find('\n'));
+      break;
+    }
+    const int bytes = spilled->empty() ? 0 : spilled->begin()->second;
+    asked = "none";
+    if (bytes == 0) break;
+    facts.emplace_back(fmt::format("dropped-{}", ++explained.dropped),
+                       fmt::format("{}: its kernel spills {} bytes a thread", numbers(plans[k]), bytes));
+    left_out[k] = 1;
+    at = best();
+  }
+  if (at >= 0) plan = plans[static_cast<std::size_t>(at)];
+  if (at < 0 && explained.dropped > 0) facts.emplace_back("kept", "the first, as the kernels of all plans spill");
+  if (at < 0) plan = first;
+  if (explained.dropped == 0) facts.emplace_back("dropped", asked);
+  if (at < 0) return;
+  left_out[static_cast<std::size_t>(at)] = 1;
+  const int next = best();
+  if (next < 0) return;
+  apl_plan_cost cost;
+  apl_plan_estimate(&c, &plans[static_cast<std::size_t>(next)], &loading.device, &cost);
+  facts.emplace_back("next", fmt::format("{}, {}, if this one's kernel spilled when it is loaded",
+                                         numbers(plans[static_cast<std::size_t>(next)]), time_text(cost.seconds)));
+}
+
+Facts facts_of(const PlannedContraction& planned, const Loading& loading, const Sizes& sizes,
+               ExplainedPlan& explained) {
+  const apl::Function& function = loading.function;
+  const apl_device& device = loading.device;
   std::string &message = explained.remark.message, &suggestion = explained.remark.suggestion;
   Facts facts{{"device", device.name}};
   const bool packed = planned.data.schedule.unit == apl::Schedule::Unit::packed;
@@ -176,7 +232,9 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     return facts;
   }
   // What runs is the best of the program's plans; what is best of all may be another plan.
-  const apl_plan plan = *chosen.plan;
+  apl_plan plan = *chosen.plan;
+  Facts loaded;
+  if (device.warp > 0 && !chosen.candidates.empty()) choose_loaded(chosen, loading, plan, explained, loaded);
   apl_plan_cost cost;
   apl_plan_estimate(&c, &plan, &device, &cost);
   double operations = 2;
@@ -190,6 +248,7 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
                        fmt::format("{} registers a thread are needed, there are {}", choice.needed, choice.limit));
   facts.emplace_back("considered", fmt::format("{} plans, of which the program has {}", choice.considered,
                                                std::max<std::size_t>(chosen.candidates.size(), 1)));
+  facts.insert(facts.end(), loaded.begin(), loaded.end());
   const bool is_best = numbers_text(chosen.shown, function, plan) == numbers_text(chosen.shown, function, choice.best);
   if (!is_best || choice.has_runner_up) {
     const apl_plan_cost& other = is_best ? choice.runner_up_cost : choice.cost;
@@ -197,6 +256,10 @@ Facts facts_of(const PlannedContraction& planned, const apl::Function& function,
     facts.emplace_back("runner-up-cost", cost_text(other));
   }
   message = fmt::format("tiles of {}, {}", block_text(c, plan), time_text(cost.seconds));
+  if (explained.dropped > 0)
+    message += fmt::format("; {} that the model prefers {} dropped when {} loaded",
+                           explained.dropped == 1 ? "a plan" : fmt::format("{} plans", explained.dropped),
+                           explained.dropped == 1 ? "is" : "are", explained.dropped == 1 ? "it is" : "they are");
   explained.tiled = true;
   explained.contraction = c;
   explained.plan = plan;
@@ -274,24 +337,26 @@ std::string numbers_text(const PlannedContraction& planned, const apl::Function&
 }
 
 std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl::Function& entry, const Sizes& sizes,
-                                           const apl_device& device, const Parameters& given) {
+                                           const apl_device& device, const Parameters& given,
+                                           const apl::SpillCheck& check) {
   std::vector<ExplainedPlan> all;
   for (const PlannedContraction& planned : find_planned(module, entry.entry->name, sizes, given)) {
     ExplainedPlan explained{
         {apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}}};
-    explained.remark.facts = facts_of(planned, entry, sizes, device, explained);
+    explained.remark.facts = facts_of(planned, {module, entry, device, check}, sizes, explained);
     all.push_back(std::move(explained));
   }
   return all;
 }
 
 std::vector<apl::Remark> explain_plans(const apl::Module& module, const Sizes& sizes, const std::string& file,
-                                       const std::string& text, const apl_device& device, const Parameters& given) {
+                                       const std::string& text, const apl_device& device, const Parameters& given,
+                                       const apl::SpillCheck& check) {
   std::vector<apl::Remark> remarks;
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
     const Sizes all = sizes.empty() ? first_dataset(file, text, *function) : sizes;
-    for (ExplainedPlan& plan : explained_plans(module, *function, all, device, given))
+    for (ExplainedPlan& plan : explained_plans(module, *function, all, device, given, check))
       remarks.push_back(std::move(plan.remark));
   }
   return remarks;

@@ -7,6 +7,7 @@
 
 #include "aplc/driver.h"
 #include "codegen/contraction/planned.h"
+#include "codegen/emit/kernel_file.h"
 #include "ir/host_value.h"
 #include "machine/target/records.h"
 #include "passes/pass.h"
@@ -39,11 +40,15 @@ struct ExplainedPlan {
   apl_plan plan{};
   apl_plan_cost cost{};
   std::vector<std::string> operands;  // names
+  int dropped = 0;                    // plans that the model prefers, and whose kernels spill
 };
+// Where `check` is given it is asked what the kernels of chosen plans spill, as a program asks when it loads them.
 std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl::Function& entry, const Sizes& sizes,
-                                           const apl_device& device, const Parameters& given);
+                                           const apl_device& device, const Parameters& given,
+                                           const apl::SpillCheck& check = nullptr);
 // The remarks of all contractions.
 std::vector<apl::Remark> explain_plans(const apl::Module& module, const Sizes& sizes, const std::string& file,
-                                       const std::string& text, const apl_device& device, const Parameters& given);
+                                       const std::string& text, const apl_device& device, const Parameters& given,
+                                       const apl::SpillCheck& check = nullptr);
 
 }  // namespace aplc

@@ -5,6 +5,7 @@
 #include "aplc/registry.h"
 #include "aplc/sparse/constants.h"
 #include "codegen/contraction/plan_data.h"
+#include "codegen/host/variants.h"
 #include "ir/attributes.h"
 #include "ir/similar_name.h"
 #include "ir/walk.h"
@@ -70,6 +71,20 @@ void add_sizes(const apl::Module& module, std::set<std::string>& names) {
   }
 }
 
+// Variants of contractions that are asked for by numbers which they do not have.
+apl::Status check_variants(const apl::Module& module, const Parameters& values) {
+  std::optional<apl::Diagnostic> refusal;
+  for (const apl::FunctionPtr& function : module.functions) {
+    if (!function->body) continue;
+    apl::for_each_stm(*function->body, [&](const apl::Stm& stm) {
+      const auto* choose = apl::get_if<apl::Choose>(stm);
+      if (choose != nullptr && !refusal) refusal = apl::lower::refuse_variant(*choose, stm.location, values);
+    });
+  }
+  if (refusal) return std::move(*refusal);
+  return apl::Unit{};
+}
+
 }  // namespace
 
 apl::Status check_parameters(const std::vector<GivenName>& given, const Parameters& values,
@@ -78,7 +93,10 @@ apl::Status check_parameters(const std::vector<GivenName>& given, const Paramete
   std::set<std::string> known = marked;
   add_names(front, known);
   sparse::add_constant_parameters(front, known);
-  if (compiled != nullptr) add_names(*compiled, known);
+  if (compiled != nullptr) {
+    add_names(*compiled, known);
+    if (auto fine = check_variants(*compiled, values); !fine) return fine;
+  }
   add_contractions(known);
   for (const apl::Machine machine : {apl::Machine::gpu, apl::Machine::cpu}) {
     if (first_unknown(given, known) == nullptr) return apl::Unit{};

@@ -335,7 +335,7 @@ CASES = {
     "small_products": ([f32(n // 32, 4, 4), f32(n // 32, 4, 4)], lambda x, y: x @ y, lambda x, y: x @ y,
                        lambda x, y: x @ y, [n // 2]),
     "lu": ([f32(diagonal, diagonal) + np.float32(diagonal) * np.eye(diagonal, dtype=np.float32)], np_lu, None,
-           lambda x: torch.linalg.lu_factor_ex(x, pivot=False)[0] if torch.cuda.is_available() else torch.linalg.lu_factor(x)[0],
+           lambda x: torch.linalg.lu_factor_ex(x, pivot=False)[0] if x.is_cuda else torch.linalg.lu_factor(x)[0],
            [diagonal ** 2]),
     "sorted": ([i32(1 << 31, n // 8)], np.sort, lambda xs: jnp.sort(xs), lambda xs: xs.sort()[0], [n // 8] * 2),
     "fft": ([np.int32((n // 64).bit_length() - 1), f32(n // 64), f32(n // 64)],

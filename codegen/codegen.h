@@ -32,6 +32,9 @@ struct CodegenOptions {
   // gives them; for large ones where one is missing.
   bool one_plan = false;
   std::map<std::string, std::int64_t> sizes;
+  // Of one_plan: what kernels of its best plans spill, in bytes a thread, by the contraction's name
+  // (KernelFile::Contraction): these are passed over. If no other is left the best one stays.
+  std::map<std::string, std::vector<int>> passed_over;
   // Products with known matrices as proxies: programs that are timed, and give wrong results.
   std::optional<ProxyOptions> proxy;
   std::string device;  // for which plans are chosen: a name or file of machine/target/records.h; "": h200, or cpu for c

@@ -384,6 +384,36 @@ std::vector<apl_plan> program_plans(const PlanData& data, const Function& functi
   return plans.empty() ? covering_plans(data, forced, device, most) : plans;
 }
 
+std::vector<apl_plan> plans_by_price(const PlanData& data, const Function& function, const apl_forced& forced,
+                                     const apl_device& device, const std::map<std::string, std::int64_t>& sizes) {
+  const std::set<Value> symbols = data.symbols();
+  const bool known = std::ranges::all_of(symbols, [&](Value v) { return sizes.contains(function.values.name(v)); });
+  const SymbolSizes large = sizes_of_all_kinds(data).front();
+  apl_contraction contraction;
+  fill_in(
+      data, [&](Value v) { return known ? sizes.at(function.values.name(v)) : large.at(v); }, contraction);
+  apl_plan_choice choice;
+  std::vector<apl_plan> all;
+  if (!known) all = covering_plans(data, forced, device, 1);
+  if (known && apl_plan_select(&contraction, &forced, &device, &choice) != 0) all.push_back(choice.best);
+  if (all.empty()) return all;
+  const auto is_same = [&](const apl_plan& a, const apl_plan& b) {
+    return std::equal(a.tile, a.tile + data.dims().size(), b.tile) &&
+           std::equal(a.reg, a.reg + data.dims().size(), b.reg) && a.stages == b.stages &&
+           a.tiles_per_block == b.tiles_per_block;
+  };
+  const std::vector<apl_plan> others = covering_plans(data, forced, device, APL_MAX_PLANS);
+  std::vector<unsigned char> taken(others.size());
+  for (std::size_t k = 0; k < others.size(); ++k) taken[k] = is_same(others[k], all.front()) ? 1 : 0;
+  for (int next = 0; next >= 0;) {
+    next = apl_plan_best_of(&contraction, others.data(), static_cast<int>(others.size()), &device, taken.data());
+    if (next < 0) break;
+    all.push_back(others[static_cast<std::size_t>(next)]);
+    taken[static_cast<std::size_t>(next)] = 1;
+  }
+  return all;
+}
+
 std::string refusal_text(const PlanData& data, const Function& function, const apl_contraction& contraction,
                          const apl_forced& forced, const apl_device& device) {
   apl_plan_choice choice;

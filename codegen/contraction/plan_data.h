@@ -60,6 +60,11 @@ std::vector<apl_plan> program_plans(const PlanData& data, const Function& functi
                                     const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
                                     const apl_device& device, int most);
 
+// The best plan for these sizes, by name, then those that a program would choose among, the cheapest first. Where a
+// size is missing all are large.
+std::vector<apl_plan> plans_by_price(const PlanData& data, const Function& function, const apl_forced& forced,
+                                     const apl_device& device, const std::map<std::string, std::int64_t>& sizes);
+
 // "mm.T_a" by what its get_size says; empty if there is none for it.
 std::string parameter_name(const Function& function, Value value);
 

@@ -25,18 +25,16 @@ void check_given(const PlanData& data, const Unit& unit, const apl_forced& force
   if (auto refusal = refuse_given(data, unit.function, forced, device)) throw Unsupported{std::move(*refusal)};
 }
 
-// The best one, or none.
-std::vector<apl_plan> plan_for_sizes(const PlanData& data, const Unit& unit, const apl_forced& forced,
-                                     const apl_device& device, const std::map<std::string, std::int64_t>& sizes) {
-  const ValueTable& table = unit.function.values;
-  for (Value v : data.symbols())
-    if (!sizes.contains(table.name(v))) return covering_plans(data, forced, device, 1);
-  apl_contraction contraction;
-  fill_in(
-      data, [&](Value v) { return sizes.at(table.name(v)); }, contraction);
-  apl_plan_choice choice;
-  if (apl_plan_select(&contraction, &forced, &device, &choice) == 0) return {};
-  return {choice.best};
+// The best one whose kernel is not known to spill, or none at all.
+void take_one_plan(PlanKernels& made, const PlanData& data, const Unit& unit, const apl_forced& forced,
+                   const apl_device& device, const CodegenOptions& options) {
+  const std::vector<apl_plan> plans = plans_by_price(data, unit.function, forced, device, options.sizes);
+  if (plans.empty()) return;
+  if (const auto found = options.passed_over.find(made.name); found != options.passed_over.end())
+    made.passed_over = found->second;
+  const std::size_t at = made.passed_over.size() < plans.size() ? made.passed_over.size() : 0;
+  made.has_next = at + 1 < plans.size();
+  made.plans = {plans[at]};
 }
 
 // Left alone, the compiler gives a thread of few accumulators as many registers as there are, so that fewer blocks than
@@ -111,9 +109,12 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
     // Packed panels have the micro-kernel's tile, and blocks by the machine's caches.
     if (!unit.target.on_device() && data->schedule.unit == Schedule::Unit::packed) return;
     auto plan_kernels = std::make_shared<PlanKernels>();
-    plan_kernels->plans = options.one_plan
-                              ? plan_for_sizes(*data, unit, forced, *device, options.sizes)
-                              : program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
+    plan_kernels->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
+    if (options.one_plan) {
+      take_one_plan(*plan_kernels, *data, unit, forced, *device, options);
+    } else {
+      plan_kernels->plans = program_plans(*data, unit.function, options.parameters, forced, *device, options.plans);
+    }
     for (const apl_plan& plan : plan_kernels->plans) {
       apl_forced listed{};
       std::copy_n(plan.tile, APL_PLAN_DIMS, listed.tile);
@@ -125,7 +126,6 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
     for (const apl_plan& plan : plan_kernels->plans)
       plan_kernels->resident.push_back(resident_blocks(*data, plan, *device));
     plan_kernels->data = std::move(*data);
-    plan_kernels->name = unit.function.entry->name + "_" + unit.function.values.name(stm.pattern.front());
     all.emplace(stm.pattern.front(), std::move(plan_kernels));
   });
   return all;
@@ -159,6 +159,22 @@ std::string contraction_text(const PlanData& data, Values& host) {
                      data.accumulator_bytes, data.epilogue_arrays, known.general, known.matrix, known.copies,
                      number(data.copied_bytes), known.parts_transposed, fmt::format("{:.1f}", data.operations),
                      fmt::join(dims, ", "), fmt::join(operands, ", "));
+}
+
+std::string plan_kernel_text(const Module& module, const apl::Function& function, const PlanData& data,
+                             const apl_plan& plan, Target target, const apl_device& device) {
+  std::string text;
+  for_each_kernel(*function.body, [&](const Stm& stm) {
+    const auto own = text.empty() ? plan_data(stm, function) : std::nullopt;
+    if (!own || own->parameters != data.parameters || own->splits() != data.splits()) return;
+    FileScope file(module);
+    Unit unit(function, target, {}, file);
+    const Stm planned = with_plan(stm, data, plan, unit);
+    Kernel lowering(unit, planned);
+    lowering.set_resident(resident_blocks(data, plan, device));
+    text = kernel::print(lowering.run(), *target.dialect);
+  });
+  return text;
 }
 
 std::string plan_text(const PlanData& data, const apl_plan& plan) {

@@ -18,6 +18,9 @@ struct PlanKernels {
   std::vector<std::int64_t> resident;  // of each plan: blocks a multiprocessor that the model counts on; 0: any number
   std::string name;                    // of the kernel's result: what variables begin with
   bool open = false;                   // the choice is made in the host code that stands before
+  // Of one_plan: what its better plans spill, and whether there is one behind it.
+  std::vector<int> passed_over;
+  bool has_next = false;
 };
 
 // Of all contractions of a function that are to have several, by the kernel's first result. Throws Unsupported with
@@ -28,6 +31,10 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
 std::string contraction_text(const PlanData& data, Values& host);
 // Initialiser of a struct apl_plan.
 std::string plan_text(const PlanData& data, const apl_plan& plan);
+
+// The kernel of one plan for the device, of the contraction that `data` is of, in the language of device.h.
+std::string plan_kernel_text(const Module& module, const apl::Function& function, const PlanData& data,
+                             const apl_plan& plan, Target target, const apl_device& device);
 
 // The kernel's statement with the plan's numbers: those of the tiles go to the unit, the others to the schedule.
 Stm with_plan(const Stm& stm, const PlanData& data, const apl_plan& plan, Unit& unit);

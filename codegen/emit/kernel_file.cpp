@@ -248,8 +248,28 @@ std::string host_text(const PlainHost& lowering, const apl::Function& function, 
   return out.take();
 }
 
-KernelFile kernel_file(const Module& module, const apl::Function& function, const Target& target,
-                       const CodegenOptions& options) {
+// What the kernels of the chosen plans spill, by kernel; none: nobody was asked.
+using Spilled = std::optional<std::map<std::string, int>>;
+
+std::string spill_comment(const PlainHost::Contraction& contraction, const Spilled& spilled) {
+  if (!spilled) return "  no compiler was asked whether its registers spill";
+  const auto found = spilled->find(contraction.kernel);
+  const int bytes = found == spilled->end() ? 0 : found->second;
+  const std::vector<int>& over = contraction.passed_over;
+  if (bytes > 0) return fmt::format("  its kernel spills {} bytes a thread, and so do those of all other plans", bytes);
+  if (over.empty()) return "  no registers spill, by ptxas";
+  return fmt::format("  no registers spill, by ptxas, as {} that the model prefers do: {} bytes a thread",
+                     over.size() == 1 ? "those of a plan" : fmt::format("those of {} plans", over.size()),
+                     fmt::join(over, ", "));
+}
+
+struct Made {
+  KernelFile file;
+  std::vector<PlainHost::Contraction> contractions;
+};
+
+Made kernel_file(const Module& module, const apl::Function& function, const Target& target,
+                 const CodegenOptions& options, const Spilled& spilled) {
   FileScope scope(module, &function);
   Unit unit(function, target, options.parameters, scope);
   PlainHost lowering(unit, options);
@@ -263,7 +283,10 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
   out.line("// {} of {}, made by aplc{}. Nothing else is needed.", comment_text(function.entry->name),
            module.file.empty() ? "a module" : comment_text(module.file),
            function.location ? fmt::format(" from line {}", function.location.line) : "");
-  for (const std::string& comment : lowering.comments()) out.line("// {}", comment_text(comment));
+  for (const PlainHost::Contraction& contraction : lowering.contractions()) {
+    for (const std::string& comment : contraction.comments) out.line("// {}", comment_text(comment));
+    out.line("// {}", spill_comment(contraction, spilled));
+  }
   if (lowering.can_fail()) {
     out.line(
         "// `failure` is 104 bytes of device memory, 0 before the call: a number of 32 bits that is not 0 when a "
@@ -303,7 +326,32 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
   out.line("");
   out.raw(file.host);
   file.text = out.take();
-  return file;
+  return {std::move(file), lowering.contractions()};
+}
+
+// The file with the best plans whose kernels do not spill.
+Result<KernelFile> checked_file(const Module& module, const apl::Function& function, const Target& target,
+                                CodegenOptions options, const SpillCheck& check) {
+  std::set<std::string> hopeless;  // contractions of which all plans spill: they have the best one
+  for (;;) {
+    Made made = kernel_file(module, function, target, options, std::nullopt);
+    if (!check || made.contractions.empty()) return std::move(made.file);
+    Result<std::map<std::string, int>> spilled = check(made.file.kernels);
+    if (!spilled && spilled.error().code == Code::unsupported_backend) return std::move(made.file);
+    if (!spilled) return std::move(spilled).error();
+    bool again = false;
+    for (const PlainHost::Contraction& contraction : made.contractions) {
+      const auto found = spilled->find(contraction.kernel);
+      if (found == spilled->end() || found->second == 0 || hopeless.contains(contraction.name)) continue;
+      std::vector<int>& over = options.passed_over[contraction.name];
+      over.push_back(found->second);
+      again = true;
+      if (contraction.has_next) continue;
+      hopeless.insert(contraction.name);
+      over.clear();
+    }
+    if (!again) return kernel_file(module, function, target, options, std::move(*spilled)).file;
+  }
 }
 
 }  // namespace
@@ -312,7 +360,7 @@ KernelFile kernel_file(const Module& module, const apl::Function& function, cons
 namespace apl {
 
 Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options,
-                                        const Target& target) {
+                                        const Target& target, const SpillCheck& check) {
   if (module.stage != Stage::memory)
     return make_error(Code::command_bad_pipeline, {}, "code generation wants a module at the memory stage");
   std::vector<std::string> names;
@@ -330,7 +378,7 @@ Result<KernelFile> generate_kernel_file(const Module& module, std::string_view e
   CodegenOptions one = options;
   one.one_plan = true;
   try {
-    return lower::kernel_file(module, *found, target, one);
+    return lower::checked_file(module, *found, target, one, check);
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;
   }

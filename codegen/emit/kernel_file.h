@@ -2,6 +2,8 @@
 // project.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -15,11 +17,16 @@ struct KernelFile {
   std::string host;     // the function, with what it calls, but for kernels
 };
 
+// What a compiler says of these kernels (KernelFile::kernels): bytes a thread that each spills, by its name.
+// unsupported.backend: there is no compiler to ask.
+using SpillCheck = std::function<Result<std::map<std::string, int>>(const std::string& kernels)>;
+
 // `module` is at the memory stage; `entry` may be empty if there is only one. The function takes the sizes, the
 // arguments (arrays in device memory), where results go, and a stream; docs/embedding.md has the details. Scalar
 // parameters and results of 16-bit floats are unsupported.construct. Contractions have one plan: see
-// CodegenOptions::sizes.
+// CodegenOptions::sizes. Where `check` says that the kernel of a plan spills the next one is taken, if there is one
+// that does not; the file's head says so.
 Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options,
-                                        const Target& target = cuda_target());
+                                        const Target& target = cuda_target(), const SpillCheck& check = nullptr);
 
 }  // namespace apl

@@ -309,14 +309,16 @@ void PlainHost::describe(const PlanKernels& plan_kernels, const kernel::Function
       numbers.push_back(fmt::format("{}: {} threads x {} registers", dims[d], plan.tile[d], plan.reg[d]));
     }
   }
-  comments_.push_back(fmt::format("{}: {}[{}] from {}, reduced over {}", function.name, result, fmt::join(space, ", "),
-                                  fmt::join(operands, ", "), fmt::join(reduced, ", ")));
-  comments_.push_back(fmt::format("  elements apart: {}", fmt::join(layouts, "; ")));
-  comments_.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? unit_.target.device : device_,
-                                  fmt::join(numbers, "; "),
-                                  plan.stages > 0 ? fmt::format("; {} stages", plan.stages) : ""));
-  comments_.push_back(
+  Contraction made{plan_kernels.name, function.name, {}, plan_kernels.passed_over, plan_kernels.has_next};
+  made.comments.push_back(fmt::format("{}: {}[{}] from {}, reduced over {}", function.name, result,
+                                      fmt::join(space, ", "), fmt::join(operands, ", "), fmt::join(reduced, ", ")));
+  made.comments.push_back(fmt::format("  elements apart: {}", fmt::join(layouts, "; ")));
+  made.comments.push_back(fmt::format("  plan for {}: {}{}", device_.empty() ? unit_.target.device : device_,
+                                      fmt::join(numbers, "; "),
+                                      plan.stages > 0 ? fmt::format("; {} stages", plan.stages) : ""));
+  made.comments.push_back(
       fmt::format("  a block has {} threads and {} bytes of shared memory", function.threads, function.shared_bytes));
+  contractions_.push_back(std::move(made));
 }
 
 }  // namespace apl::lower

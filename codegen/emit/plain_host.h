@@ -22,8 +22,14 @@ class PlainHost : public Host {
   // (codegen/emit/host_subset.h).
   HostText run_file();
 
-  // What is said of the contractions before the kernels.
-  const std::vector<std::string>& comments() const { return comments_; }
+  // A contraction, with its kernel and what is said of it before the kernels.
+  struct Contraction {
+    std::string name, kernel;
+    std::vector<std::string> comments;
+    std::vector<int> passed_over;  // what kernels of its better plans spill
+    bool has_next = false;         // there is a plan behind this one
+  };
+  const std::vector<Contraction>& contractions() const { return contractions_; }
   bool has_temporaries() const { return has_temporaries_; }
   bool can_fail() const { return can_fail_; }
   bool allocates_results() const { return !allocated_.empty(); }
@@ -77,7 +83,7 @@ class PlainHost : public Host {
   std::map<Value, std::string> result_of_;        // the caller's memory, by the block that it stands for
   std::map<std::size_t, std::string> allocated_;  // the parameter for the sizes of a result, by the result
   std::set<Value> exchanged_;                     // blocks that loops and branches may exchange for others
-  std::vector<std::string> comments_;
+  std::vector<Contraction> contractions_;
   bool has_temporaries_ = false, can_fail_ = false;
 };
 

@@ -29,9 +29,10 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
       });
     if (!found.plans[APL_VARIANT_TILED]) return;
     if (const auto& parts = found.plans[APL_VARIANT_SPLIT]) found.splits = parts->data.splits();
-    const auto given = options.parameters.find(choose->parameter);
-    if (given != options.parameters.end())
-      found.only = static_cast<int>(std::clamp<std::int64_t>(given->second, 1, APL_VARIANTS - 1));
+    if (auto refusal = refuse_variant(*choose, stm.location, options.parameters))
+      throw Unsupported{std::move(*refusal)};
+    if (const auto given = options.parameters.find(choose->parameter); given != options.parameters.end())
+      found.only = static_cast<int>(given->second);
     if (found.splits) unit.forget_tile(found.splits);
     all.emplace_back(choose, std::make_shared<Variants>(found));
   });
@@ -45,6 +46,22 @@ bool is_of_variants(const Choose& choose) {
            for_each_stm(*alternative.body, [&](const Stm& stm) { nested = nested || get_if<Choose>(stm); });
            return !nested && alternative.condition == Operand(Scalar::boolean(true));
          });
+}
+
+std::optional<Diagnostic> refuse_variant(const Choose& choose, Location location,
+                                         const std::map<std::string, std::int64_t>& parameters) {
+  const auto given = parameters.find(choose.parameter);
+  if (given == parameters.end() || !is_of_variants(choose)) return std::nullopt;
+  std::vector<std::string> there;
+  for (const Choose::Alternative& alternative : choose.alternatives) {
+    const int number = variant_number(alternative);
+    if (number == given->second) return std::nullopt;
+    there.push_back(fmt::format("{} ({})", number, alternative.name));
+  }
+  std::ranges::sort(there);
+  return make_error(Code::command_bad_parameter, location,
+                    fmt::format("{}={}: the contraction has no such variant; there are: {}", choose.parameter,
+                                given->second, fmt::join(there, ", ")));
 }
 
 int variant_number(const Choose::Alternative& alternative) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ std::vector<std::pair<const Choose*, std::shared_ptr<Variants>>> find_variants(
 
 // Whether the model of tiles chooses: the alternatives are variants of one contraction, without conditions.
 bool is_of_variants(const Choose& choose);
+// A variant that is asked for by number, and that the contraction does not have: command.bad-parameter, with those that
+// it has.
+std::optional<Diagnostic> refuse_variant(const Choose& choose, Location location,
+                                         const std::map<std::string, std::int64_t>& parameters);
 // enum apl_variant, or 0: the model knows no variant of the alternative's name.
 int variant_number(const Choose::Alternative& alternative);
 

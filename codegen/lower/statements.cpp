@@ -220,7 +220,7 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
   for (std::size_t n = 0; n < carried.size(); ++n)
     inner.push_back(assign(variable(unit_.name(op.params[carried[n]])), next[n]));
   if (op.index) {
-    out.push_back(for_loop(kIndex, unit_.name(op.index), values_.poly(op.bound), std::move(inner)));
+    out.push_back(for_loop(kIndex, unit_.name(op.index), values_.wrapping(op.bound), std::move(inner)));
   } else {
     Stmt loop;
     loop.kind = Stmt::Kind::while_loop;
@@ -319,7 +319,7 @@ void Kernel::around_loops(const std::vector<Value>& indices, const std::vector<P
                           KernelBlock& out) {
   for (std::size_t k = widths.size(); k-- > 0;) {
     KernelBlock around;
-    ExprPtr bound = values_.poly(widths[k]);
+    ExprPtr bound = values_.wrapping(widths[k]);
     // Computed once: C compilers do not see that a division gives the same each time.
     if (!widths[k].constant() && !widths[k].symbol() && !unit_.fold(widths[k])) {
       const std::string name = unit_.fresh("bound");

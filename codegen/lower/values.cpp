@@ -283,7 +283,9 @@ ExprPtr Values::poly(const Poly& p) {
 ExprPtr Values::wrapping(const Poly& p) {
   bool is_small = true;
   p.for_each_symbol([&](Value v) { is_small = is_small && unit.tile(v).has_value(); });
-  if (!dialect.on_device || is_small || p.symbol()) return poly(p);
+  const bool is_one_number =
+      p.terms().size() == 1 && p.terms().front().coefficient == 1 && p.terms().front().factors.size() == 1;
+  if (!dialect.on_device || is_small || is_one_number) return poly(p);
   const CType wide{ScalarType::u64, false};
   ExprPtr sum;
   for (const Term& term : p.terms()) {

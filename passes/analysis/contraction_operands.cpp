@@ -48,7 +48,7 @@ class OperandMatcher {
       const Index* index = get_if<Index>(*stm);
       const Location location = stm->location ? stm->location : contraction_.location;
       in_map_ = k >= before.size();
-      if (take_conditional_read(*stm)) continue;
+      if (take_conditional_read(*stm, stms)) continue;
       if (index != nullptr && index->checked)
         return unmatched("checked-read", location,
                          "an index of `" + values_.name(index->array) + "` is checked in the kernel",
@@ -198,8 +198,9 @@ class OperandMatcher {
 
   // ---- elements under conditions
 
-  // if c { A[..] } else { constant }, or the other way round.
-  bool take_conditional_read(const Stm& stm) {
+  // if c { A[..] } else { constant }, or the other way round. Where what is read is converted, or else it is 0, then it
+  // is converted behind the branch, as matrix units widen what tiles hold.
+  bool take_conditional_read(const Stm& stm, std::vector<Stm>& behind) {
     const If* branch = get_if<If>(stm);
     if (branch == nullptr || stm.pattern.size() != 1 || !stm.certificates.empty()) return false;
     for (const bool outcome : {true, false}) {
@@ -207,13 +208,27 @@ class OperandMatcher {
       const Body& other = outcome ? *branch->else_body : *branch->then_body;
       if (!reads.results[0].is_value() || !other.stms.empty() || !other.results[0].is_constant()) continue;
       const Stm* read = defining_stm(reads, reads.results[0].value());
+      const Convert* convert = read != nullptr ? get_if<Convert>(*read) : nullptr;
+      const Stm* const converted = convert != nullptr ? read : nullptr;
+      Scalar otherwise = other.results[0].constant();
+      if (convert != nullptr) {
+        const ScalarType to = values_.type(stm.pattern.front()).element;
+        if (convert->same_bits || !convert->x.is_value() || otherwise != Scalar::zero(to)) continue;
+        otherwise = Scalar::zero(values_.type(convert->x.value()).element);
+        read = defining_stm(reads, convert->x.value());
+      }
       const bool alone =
-          read != nullptr && get_if<Index>(*read) && std::ranges::all_of(reads.stms, [](const Stm& inner) {
-            return inner.certificates.empty() && (is_contraction_view(inner) || get_if<SizeExpr>(inner));
+          read != nullptr && get_if<Index>(*read) && std::ranges::all_of(reads.stms, [&](const Stm& inner) {
+            return inner.certificates.empty() &&
+                   (is_contraction_view(inner) || get_if<SizeExpr>(inner) || &inner == converted);
           });
       if (!alone) continue;
+      const Value element = convert != nullptr ? convert->x.value() : stm.pattern.front();
       const auto under = made_.when(branch->condition, outcome);
-      if (under && add_conditional_read(*read, *under, stm.pattern.front(), other.results[0].constant())) return true;
+      if (!under || !add_conditional_read(*read, *under, element, otherwise)) continue;
+      if (convert != nullptr) behind.push_back({stm.pattern, *convert});
+      if (convert != nullptr) behind.back().location = converted->location;
+      return true;
     }
     return false;
   }

@@ -16,11 +16,15 @@
 // the sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite,
 // so that there the program has to say it (why_no_matrix_units).
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/schedule.h"
+#include "ir/walk.h"
 #include "passes/tile_contraction/tile.h"
 
 namespace apl::tile {
@@ -145,6 +149,53 @@ std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable
   });
 }
 
+namespace {
+
+// The parameters of the map that a value follows from.
+std::set<Value> params_of(const Operand& x, const Lambda& map, const ValueTable& values) {
+  std::set<Value> wanted;
+  if (x.is_value()) wanted.insert(x.value());
+  for (std::size_t k = map.body->stms.size(); k-- > 0;) {
+    const Stm& stm = map.body->stms[k];
+    if (std::ranges::any_of(stm.pattern, [&](Value v) { return wanted.contains(v); }))
+      wanted.merge(free_values(stm.op, values));
+  }
+  std::erase_if(wanted, [&](Value v) { return std::ranges::find(map.params, v) == map.params.end(); });
+  return wanted;
+}
+
+// A product of two factors, each of elements of its own, of which one is more than an element.
+std::optional<MissedUnits> why_computed(const Contraction& contraction, const ValueTable& values) {
+  const Lambda& map = contraction.map;
+  const auto made_by = [&](const Operand& x) {
+    const auto made = std::ranges::find_if(map.body->stms, [&](const Stm& stm) {
+      return x.is_value() && std::ranges::find(stm.pattern, x.value()) != stm.pattern.end();
+    });
+    return made == map.body->stms.end() ? nullptr : &*made;
+  };
+  const Stm* made = made_by(map.body->results[0]);
+  const Binary* product = made != nullptr ? get_if<Binary>(*made) : nullptr;
+  if (product == nullptr || product->op != BinaryOp::mul) return std::nullopt;
+  const std::array<std::set<Value>, 2> from{params_of(product->x, map, values), params_of(product->y, map, values)};
+  const bool apart = std::ranges::none_of(from[0], [&](Value v) { return from[1].contains(v); });
+  if (!apart || from[0].empty() || from[1].empty()) return std::nullopt;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Stm* factor = made_by(k == 0 ? product->x : product->y);
+    if (factor == nullptr || get_if<Convert>(*factor)) continue;
+    std::vector<std::string> names;
+    for (const ContractionOperand& operand : contraction.operands)
+      if (from[k].contains(operand.element) && !operand.index) names.push_back("`" + values.name(operand.base) + "`");
+    const std::string of = fmt::format("{}", fmt::join(names, " and "));
+    return MissedUnits{
+        fmt::format("matrix units multiply elements of two arrays, and here a factor is computed from {} in each step",
+                    of),
+        "compute that factor before, in a line of its own, as an array whose elements are multiplied here"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, const ValueTable& values) {
   using enum ScalarType;
   if (!is_plain_sum(contraction, values)) return std::nullopt;
@@ -152,7 +203,7 @@ std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, c
   std::vector<Value> steps;  // elements that steps change
   std::vector<std::string> names;
   for (std::size_t o = 0; o < contraction.operands.size(); ++o) {
-    if (contraction.is_resident(contraction.operands[o]) ||
+    if (contraction.is_resident(contraction.operands[o]) || contraction.operands[o].index ||
         values.type(contraction.operands[o].element).element == boolean)
       continue;
     steps.push_back(contraction.operands[o].element);
@@ -166,7 +217,8 @@ std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, c
   if (factors.is_conditional)
     return MissedUnits{"matrix units multiply in each step, and here a condition decides what is summed",
                        "make one of two matrices zero before, where its products are not summed"};
-  if (!factors.is_product || factors.elements.size() < 2) return std::nullopt;
+  if (!factors.is_product) return why_computed(contraction, values);
+  if (factors.elements.size() < 2) return std::nullopt;
   if (factors.rounds_products)
     return MissedUnits{"elements are multiplied before they are widened, so that each product is rounded",
                        "widen both factors, and multiply then"};

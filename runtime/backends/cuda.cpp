@@ -338,9 +338,7 @@ class CudaBackend : public Backend {
     CurrentContext current(driver_, context_);
     const std::size_t wanted = apl_heap_bytes(text.c_str(), attribute_of_device(cuda::kMultiprocessors),
                                               attribute_of_device(cuda::kMultiprocessorThreads));
-    std::size_t bytes = 0;
-    if (wanted > 0 && driver_.context_limit(&bytes, kMallocHeapSize) == 0 && bytes < wanted)
-      driver_.set_context_limit(kMallocHeapSize, wanted);
+    apl_grow_heap(wanted, driver_.context_limit, driver_.set_context_limit);
   }
 
   Status launch_once(cuda::CUfunction function, const apl_launch& launch) {

@@ -155,10 +155,10 @@ static int apl_choose_variant(struct apl_context* base, const struct apl_contrac
   struct apl_plan_list plans[APL_VARIANTS];
   struct apl_variant_lists lists = {{NULL}, {NULL}};
   for (int v = APL_VARIANT_TILED; v < APL_VARIANTS; ++v) {
+    lists.contractions[v] = contractions[v];  // parts may be those of transposed operands, whichever numbers are given
     if (!choices[v] || (given == APL_VARIANT_TILED && !apl_is_given(ctx, set->plans[v]))) continue;
     plans[v] = (struct apl_plan_list){set->plans[v]->plans, set->plans[v]->count, choices[v]->banned};
     lists.plans[v] = &plans[v];
-    lists.contractions[v] = contractions[v];
   }
   struct apl_variant_choice choice;
   int32_t left = 0;

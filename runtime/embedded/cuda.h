@@ -225,12 +225,9 @@ static int apl_cuda_zeros(struct apl_context* base, int64_t bytes, void** data) 
 // Room for what kernels of this text allocate. Where it stays too small, a thread that gets no memory says so.
 static void apl_make_heap(struct apl_machine* m, const char* text) {
   int multiprocessors = 0, threads = 0;
-  size_t bytes = 0;
   m->device_attribute(&multiprocessors, kMultiprocessors, m->device);
   m->device_attribute(&threads, kMultiprocessorThreads, m->device);
-  const size_t wanted = apl_heap_bytes(text, multiprocessors, threads);
-  if (wanted > 0 && m->context_limit(&bytes, kMallocHeapSize) == 0 && bytes < wanted)
-    m->set_context_limit(kMallocHeapSize, wanted);
+  apl_grow_heap(apl_heap_bytes(text, multiprocessors, threads), m->context_limit, m->set_context_limit);
 }
 
 static int apl_load_kernels(struct futhark_context* ctx, const char* text) {

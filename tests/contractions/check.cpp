@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codegen/codegen.h"
+#include "codegen/host/variants.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "ir/walk.h"
@@ -206,6 +207,18 @@ class Checker {
     return true;
   }
 
+  // Of variants that were drawn those that the contractions have.
+  static void leave_variants(Batch& batch, const Module& memory) {
+    for (const Candidate& c : batch)
+      for (const FunctionPtr& function : memory.functions)
+        for_each_stm(*function->body, [&](const Stm& stm) {
+          const Choose* choose = get_if<Choose>(stm);
+          if (choose != nullptr && choose->parameter == c.spec->entry + ".variant" &&
+              lower::refuse_variant(*choose, stm.location, parameters_of({c})))
+            c.spec->plan.erase("variant");
+        });
+  }
+
   // The text for a machine. Blocks that are too large for any device get smaller tiles.
   bool lower(Batch& batch, const Module& module, Machine machine, Module& tiled,
              std::map<Machine, ProgramText>& texts) {
@@ -221,8 +234,9 @@ class Checker {
           parse_pipeline(standard_pipeline(Stage::memory, machine, options_.plans > 1), PassRegistry::builtin());
       if (const Status status = run_pipeline(memory, *pipeline, options); !status)
         return stop("passes", status.error());
+      leave_variants(batch, memory);
       CodegenOptions codegen;
-      codegen.parameters = options.parameters;
+      codegen.parameters = parameters_of(batch);
       codegen.plans = options_.plans;
       auto text = generate(memory, machine == Machine::gpu ? target_ : c_target(), codegen);
       // The numbers of one contraction alone can be blamed: a batch is divided.

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <range/v3/view/zip.hpp>
 
-#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -19,7 +17,7 @@
 #include "frontend/frontend.h"
 #include "machine/target/records.h"
 #include "passes/pipeline.h"
-#include "runtime/embed.h"
+#include "runtime/backends/cuda/ptxas.h"
 #include "tests/contractions/defaults.h"
 
 namespace apl::contraction_tests {
@@ -28,11 +26,6 @@ namespace {
 
 using lower::PlanKernels;
 using lower::Variants;
-
-// What ptxas says of a kernel.
-struct Compiled {
-  int registers = 0, spilled = 0, stack = 0;
-};
 
 struct Family {
   std::shared_ptr<PlanKernels> plan_kernels;
@@ -169,34 +162,15 @@ Choice choose(Subject& subject, const apl_device& device) {
 }
 
 // Of these kernels, in one translation unit.
-Result<std::map<std::string, Compiled>> compile_kernels(const SpillBatch& batch, const std::set<std::string>& names) {
-  std::map<std::string, Compiled> made;
-  if (names.empty()) return made;
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / fmt::format("apl-spills-{}", ::getpid());
-  fs::create_directories(folder);
-  std::ofstream(folder / "device.h") << device_header_text();
-  std::ofstream text(folder / "kernels.cu");
-  text << "#include \"device.h\"\n\n";
-  for (const std::string& name : names) text << batch.texts.at(name) << "\n";
-  text.close();
-  const std::string command =
-      fmt::format("nvcc -arch=sm_90a -std=c++17 -lineinfo -Xptxas -v -cubin -o {0}/kernels.cubin {0}/kernels.cu 2>&1",
-                  folder.string());
-  std::string said;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return make_error(Code::unsupported_backend, {}, "nvcc cannot be started");
-  for (char part[4096]; const std::size_t got = std::fread(part, 1, sizeof part, pipe);) said.append(part, got);
-  const int status = ::pclose(pipe);
-  fs::remove_all(folder);
-  if (status != 0) return make_error(Code::unsupported_backend, {}, fmt::format("this failed: {}\n{}", command, said));
-  static const std::regex kSaid(
-      R"(Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\s+)"
-      R"(ptxas info\s+: Used (\d+) registers)");
-  for (std::sregex_iterator at(said.begin(), said.end(), kSaid), end; at != end; ++at)
-    made[(*at)[1]] = {std::stoi((*at)[5]), std::max(std::stoi((*at)[3]), std::stoi((*at)[4])), std::stoi((*at)[2])};
+Result<std::map<std::string, KernelResources>> compile_kernels(const SpillBatch& batch,
+                                                               const std::set<std::string>& names) {
+  if (names.empty()) return std::map<std::string, KernelResources>();
+  std::string text;
+  for (const std::string& name : names) text += batch.texts.at(name) + "\n";
+  auto made = ask_ptxas(text, "sm_90a", std::filesystem::temp_directory_path().string());
+  if (!made) return made;
   for (const std::string& name : names)
-    if (!made.contains(name)) return make_error(Code::bug_internal, {}, "ptxas says nothing of " + name);
+    if (!made->contains(name)) return make_error(Code::bug_internal, {}, "ptxas says nothing of " + name);
   return made;
 }
 
@@ -222,7 +196,7 @@ struct Tally {
 bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print, const std::function<bool()>& stop,
              Tally& tally) {
   const auto device = find_device("h200");
-  const auto say = [&](const Choice& choice, const Compiled& made) {
+  const auto say = [&](const Choice& choice, const KernelResources& made) {
     fmt::print("{}: {} registers, spills {}, {} on the stack; {}\n", choice.family->kernels[choice.plan],
                made.registers, made.spilled, made.stack,
                describe_plan(choice.contraction, choice.family->plan_kernels->plans[choice.plan], *device));
@@ -233,7 +207,7 @@ bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print,
     fmt::print("FAILED: {}\n", batch.error().message);
     return false;
   }
-  std::map<std::string, Compiled> known;
+  std::map<std::string, KernelResources> known;
   // Until no plan is struck out any more.
   for (bool again = true; again && !stop();) {
     again = false;

@@ -80,6 +80,19 @@ std::vector<Case> cases() {
                   {{"m", 5}, {"n", 36}, {"q", 4}},
                   {{"m", 9}, {"n", 35}, {"q", 4}},
                   {{"m", 25}, {"n", 4}, {"q", 0}}}});
+  // Code behind the reduction, which reads along the rows alone and along the columns alone.
+  all.push_back({"biased",
+                 "entry biased [m][n][q] (A: [m][q]f32) (B: [q][n]f32) (r: [m]f32) (c: [n]f32) : [m][n]f32 =\n"
+                 "  tabulate m (\\i -> tabulate n (\\j -> "
+                 "r[i] * f32.sum (tabulate q (\\k -> A[i, k] * B[k, j])) + c[j]))\n",
+                 {{"T_m", 4}, {"R_m", 2}, {"T_n", 8}, {"R_n", 4}, {"T_q", 4}, {"stages", 2}, {"tiles_per_block", 2}},
+                 {{{"m", 25}, {"n", 36}, {"q", 18}},
+                  {{"m", 17}, {"n", 35}, {"q", 9}},
+                  {{"m", 5}, {"n", 7}, {"q", 3}},
+                  {{"m", 9}, {"n", 36}, {"q", 3}},
+                  {{"m", 5}, {"n", 36}, {"q", 4}},
+                  {{"m", 9}, {"n", 35}, {"q", 4}},
+                  {{"m", 25}, {"n", 4}, {"q", 0}}}});
   // M and N of two dims each, and a batch.
   all.push_back({"flat",
                  "entry flat [a][b][c][d][e][q] (A: [e][c][q][a]f32) (B: [e][b][q][d]f32) : [e][a][b][c][d]f32 =\n"
@@ -338,10 +351,10 @@ const std::vector<Equivalent>& equivalents() {
   static const std::vector<Equivalent> kAll = [] {
     std::vector<Equivalent> all{
         {"", "guard `has_remainder`", "a rest of no depth is one step more, which copies and adds nothing"},
-        {"short long staged flat bytes after unit_floats", "guard `ahead < steps`",
+        {"short long staged flat bytes after biased unit_floats", "guard `ahead < steps`",
          "a step beyond the last copies what is left of the depth, or nothing; nobody reads it"},
         {"filled", "guard `ahead < tiles` 1", "a step beyond the last is filled up, and nobody reads it"},
-        {"short long staged unstaged filled after flat deep bytes unit_floats", "guard `next < last` 1",
+        {"short long staged unstaged filled after biased flat deep bytes unit_floats", "guard `next < last` 1",
          "rows beyond the last tile are as rows outside of it, and no tile of the loop uses them"},
         {"unit_floats", "guard `tile_m == 0` 1", "later steps fill the next tile's tables with what is there"},
         {"", "guard `rows_outside` 1", "copies write over zeros"},

@@ -21,4 +21,13 @@ static inline size_t apl_heap_bytes(const char* text, int multiprocessors, int t
   return (known ? (size_t)multiprocessors * (size_t)threads_of_each : (size_t)kThreadsAtOnce) * kHeapOfThread;
 }
 
+// Makes the heap larger, by the driver's functions: by as much as is wanted, or by half of that and so on, where the
+// device does not have it. What else the driver may say is no reason to ask again.
+static inline void apl_grow_heap(size_t wanted, int (*limit)(size_t*, int), int (*set_limit)(int, size_t)) {
+  const int kNoMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
+  size_t bytes = 0;
+  if (wanted == 0 || limit(&bytes, kMallocHeapSize) != 0) return;
+  while (wanted > bytes && set_limit(kMallocHeapSize, wanted) == kNoMemory) wanted /= 2;
+}
+
 #endif

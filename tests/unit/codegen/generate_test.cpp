@@ -188,6 +188,16 @@ TEST_CASE("generate: what is divided or compared on a GPU is computed without si
   CHECK(contains(kernels, "(int64_t)((uint64_t)x + 3)"));
 }
 
+TEST_CASE("generate: so are bounds of loops on a GPU, but not those that are one number") {
+  const std::string kernels = kernels_of(
+      "entry rounds [k] (ns: [k]i64): [k]i64 = map (\\n -> loop s = 0i64 for i < n * n do s + i) ns\n"
+      "entry squares [k] (ns: [k]i64): [k]i64 = map (\\n -> i64.sum (map (\\i -> i * i) (iota (n * n)))) ns\n"
+      "entry plain [k] (ns: [k]i64): [k]i64 = map (\\n -> loop s = 0i64 for i < n do s + i) ns\n");
+  CHECK(contains(kernels, "i < (int64_t)((uint64_t)n * (uint64_t)n); ++i"));
+  CHECK(contains(kernels, "bound = (int64_t)((uint64_t)n * (uint64_t)n)"));
+  CHECK(contains(kernels, "i < n; ++i"));
+}
+
 TEST_CASE("generate: kernels without shared memory have no barrier") {
   const apl::ProgramText text = take(apl::generate(placed(kMap), apl::cuda_target()));
   REQUIRE(text.kernel_infos.size() == 1);

@@ -121,6 +121,78 @@ TEST_CASE("kernel file: of a module with variants of a contraction it has the ti
         apl::HostValue::array<float>(apl::ScalarType::f32, {2, 1}, {-2, -2}));
 }
 
+TEST_CASE("kernel file: a plan whose kernel spills gives way to the next, and the head says so") {
+  const auto module = emitted::at(apl::Stage::memory, emitted::example("mm0", "mm0"));
+  const auto plan_of = [](const apl::KernelFile& file) {
+    const std::size_t at = file.text.find("  plan for ");
+    return file.text.substr(at, file.text.find('\n', at) - at);
+  };
+  apl::CodegenOptions options;
+  options.sizes = {{"a", 4096}, {"b", 4096}, {"q", 4096}};
+  const auto with = [&](const apl::SpillCheck& check) {
+    return take(apl::generate_kernel_file(module, "mm0", options, apl::cuda_target(), check));
+  };
+  const apl::KernelFile unasked = with(nullptr);
+  CHECK(contains(unasked.text, "no compiler was asked whether its registers spill"));
+  const apl::KernelFile without = with([](const std::string&) -> apl::Result<std::map<std::string, int>> {
+    return apl::make_error(apl::Code::unsupported_backend, {}, "there is none");
+  });
+  CHECK(without.text == unasked.text);
+
+  // The first `spilling` texts that are asked about spill.
+  int asked = 0;
+  const auto with_spilling = [&](int spilling) {
+    asked = 0;
+    return with([&, spilling](const std::string& kernels) -> apl::Result<std::map<std::string, int>> {
+      const std::size_t at = kernels.find("mm0_");
+      return std::map<std::string, int>{
+          {kernels.substr(at, kernels.find('(', at) - at), asked++ < spilling ? 100 + asked : 0}};
+    });
+  };
+  const apl::KernelFile fine = with_spilling(0);
+  CHECK(asked == 1);
+  CHECK(plan_of(fine) == plan_of(unasked));
+  CHECK(contains(fine.text, "no registers spill, by ptxas\n"));
+  const apl::KernelFile second = with_spilling(1), third = with_spilling(2);
+  CHECK(asked == 3);
+  CHECK(plan_of(second) != plan_of(fine));
+  CHECK(plan_of(third) != plan_of(second));
+  CHECK(contains(third.text, "as those of 2 plans that the model prefers do: 101, 102 bytes a thread"));
+  // Where all do, the first one stays.
+  const apl::KernelFile none = with_spilling(1000);
+  CHECK(asked > 3);
+  CHECK(plan_of(none) == plan_of(fine));
+  CHECK(contains(none.text, "bytes a thread, and so do those of all other plans"));
+  const auto failed = apl::generate_kernel_file(module, "mm0", options, apl::cuda_target(),
+                                                [](const std::string&) -> apl::Result<std::map<std::string, int>> {
+                                                  return apl::make_error(apl::Code::machine_io, {}, "a full disk");
+                                                });
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == apl::Code::machine_io);
+}
+
+TEST_CASE("kernel file: a bias is read once for each column, with a guard, and results without one") {
+  const auto file = file_of(emitted::compiled("mm.fut",
+                                              "entry mm [n][k][m] (A: [n][k]f32) (B: [k][m]f32) (c: [m]f32) (r: [n]f32)"
+                                              " : [n][m]f32 =\n"
+                                              "  map2 (\\a s -> map2 (\\b x -> s * f32.sum (map2 (*) a b) + x)"
+                                              " (transpose B) c) A r\n"),
+                            "mm");
+  const std::size_t after = file.kernels.find("// code after the reduction"), end = file.kernels.find("// write-back");
+  REQUIRE(after < end);
+  const std::string text = file.kernels.substr(after, end - after);
+  const auto count = [&](std::string_view what) {
+    int found = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("= c_1(") == 1);
+  CHECK(count("= r_1(") == 1);
+  CHECK(count("if (") == 2);
+  CHECK(contains(text, "x_of_column[j]"));
+  CHECK(contains(text, "s_of_row[0]"));
+}
+
 TEST_CASE("kernel file: loops of the host exchange their blocks, and copy what the caller gets") {
   // The loop's array starts as an argument, which stays as it was; the number of rounds is the host's.
   const apl::Module module = emitted::compiled("f.fut",
