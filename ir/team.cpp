@@ -156,19 +156,31 @@ std::int64_t look_back_words(const Screma& scan, const ValueTable& values) {
 }
 
 bool counts_flags(const Screma& scan, const ValueTable& values) {
-  if (scan.reduces.size() != 1 || !scan.reduces.front().scan || scan.widths.size() != 1) return false;
-  const ReduceOp& reduce = scan.reduces.front();
-  if (reduce.neutral.size() != 1) return false;
-  if (reduce.neutral.front() != i64_constant(0)) return false;
-  const Body& add = *reduce.op.body;
-  const SizeExpr* sum = add.stms.size() == 1 ? get_if<SizeExpr>(add.stms.front()) : nullptr;
-  const bool adds = as_binary_op(reduce.op) == BinaryOp::add ||
-                    (sum != nullptr && sum->value == Poly(reduce.op.params[0]) + Poly(reduce.op.params[1]) &&
-                     add.results.front() == Operand(add.stms.front().pattern.front()));
-  const Operand& element = scan.map.body->results.front();
-  const Stm* made = element.is_value() ? defining_stm(*scan.map.body, element.value()) : nullptr;
-  const Convert* flag = made != nullptr ? get_if<Convert>(*made) : nullptr;
-  return adds && flag != nullptr && values.type(flag->x).element == ScalarType::boolean;
+  if (scan.widths.size() != 1) return false;
+  std::size_t value = 0;
+  for (const ReduceOp& reduce : scan.reduces) {
+    const Body& add = *reduce.op.body;
+    const std::size_t count = reduce.neutral.size();
+    if (!reduce.scan || add.stms.size() != count) return false;
+    for (std::size_t k = 0; k < count; ++k, ++value) {
+      const Value left = reduce.op.params[k], right = reduce.op.params[count + k];
+      const ScalarType type = values.type(left).element;
+      if (!values.type(left).is_scalar() || !is_integer(type) || reduce.neutral[k] != Operand(Scalar::zero(type)))
+        return false;
+      const Stm* made = add.results[k].is_value() ? defining_stm(add, add.results[k].value()) : nullptr;
+      const Binary* sum = made != nullptr ? get_if<Binary>(*made) : nullptr;
+      const SizeExpr* size = made != nullptr ? get_if<SizeExpr>(*made) : nullptr;
+      const bool adds = (sum != nullptr && sum->op == BinaryOp::add &&
+                         ((sum->x == Operand(left) && sum->y == Operand(right)) ||
+                          (sum->x == Operand(right) && sum->y == Operand(left)))) ||
+                        (size != nullptr && size->value == Poly(left) + Poly(right));
+      const Operand& element = scan.map.body->results[value];
+      const Stm* flagged = element.is_value() ? defining_stm(*scan.map.body, element.value()) : nullptr;
+      const Convert* flag = flagged != nullptr ? get_if<Convert>(*flagged) : nullptr;
+      if (!adds || flag == nullptr || values.type(flag->x).element != ScalarType::boolean) return false;
+    }
+  }
+  return value > 0;
 }
 
 // Values of a thread's elements stay in registers.
@@ -177,8 +189,13 @@ std::int64_t scan_rounds(const Screma& scan, const ValueTable& values) {
   return words <= 2 ? 4 : words <= 4 ? 2 : 1;
 }
 
+std::int64_t tile_rounds(const Screma& scan, const ValueTable& values) {
+  if (counts_flags(scan, values)) return scan.reduced_count() <= 4 ? 4 : 2;
+  return look_back_words(scan, values) == 1 ? 8 : scan_rounds(scan, values);
+}
+
 std::int64_t scan_tile(const Screma& scan, const ValueTable& values) {
-  return kMostTeam * kNeighboursAtOnce * scan_rounds(scan, values);
+  return kMostTeam * kNeighboursAtOnce * tile_rounds(scan, values);
 }
 
 namespace {

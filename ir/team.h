@@ -47,12 +47,14 @@ std::optional<std::size_t> last_of_row(const SegOp& kernel, const Operand& resul
 // Words of 32 bits in which blocks publish what the operators of a scan give: one for each 4 bytes of a value.
 std::int64_t look_back_words(const Screma& scan, const ValueTable& values);
 constexpr std::int64_t kMostLookBackWords = 8;
-// Whether the scan's only operator adds 1 or 0 for each element.
+// Whether all that the scan does is to add 1 or 0 for each element, to one count or to several.
 bool counts_flags(const Screma& scan, const ValueTable& values);
 // Neighbouring elements that a thread reads at once where they are contiguous and aligned.
 constexpr std::int64_t kNeighboursAtOnce = 4;
-// How often a thread of such a scan does: a tile has so many for each thread of a block at most.
+// How often a thread of a scan of rows does so; and how often one of a scan that looks back, whose tiles have so many
+// for each thread of a block at most: the more a tile has, the fewer wait for each other, as far as registers reach.
 std::int64_t scan_rounds(const Screma& scan, const ValueTable& values);
+std::int64_t tile_rounds(const Screma& scan, const ValueTable& values);
 std::int64_t scan_tile(const Screma& scan, const ValueTable& values);
 
 // Whether the operators of a reduction commute, so that it may take elements in any order.

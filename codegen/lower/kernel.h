@@ -97,6 +97,7 @@ class Kernel {
               Location location, Block& out);
   void around_loops(const std::vector<Value>& indices, const std::vector<Poly>& widths, Block inner, Block& out);
   void check_divisor(const Binary& op, const Stm& stm, Block& out);
+  bool divides_uniformly(const Binary& op) const;
   void fail(int code, const Stm& stm, std::string message, std::vector<ExprPtr> numbers, Block& out);
   void fold(const ReduceOp& reduce, const std::vector<Value>& accumulators, const std::vector<Operand>& operands,
             Location location, Block& out);
@@ -237,6 +238,8 @@ class KernelPart {
 
   // What the scatter's function gave goes to where it says, while other threads do the same.
   void scatter_rows(const Scatter& op, const Stm& stm, Block& out);
+  void scatter_scalars(const Scatter& op, const Stm& stm, const ExprPtr& at, const std::vector<ExprPtr>& values,
+                       Block& out);
 
   bool is_shared(Value array) const { return kernel_.is_shared(array); }
   void declare_shared(const Stm& stm, const Alloc& alloc, Block& out) { kernel_.declare_shared(stm, alloc, out); }

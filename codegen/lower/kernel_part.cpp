@@ -24,6 +24,11 @@ void KernelPart::scatter_rows(const Scatter& op, const Stm& stm, Block& out) {
   kernel_.scatters_->write_rows(op, stm, true, out);
 }
 
+void KernelPart::scatter_scalars(const Scatter& op, const Stm& stm, const ExprPtr& at,
+                                 const std::vector<ExprPtr>& values, Block& out) {
+  kernel_.scatters_->write_scalars(op, stm, at, values, out);
+}
+
 // What changes inside the kernel is left out of a product: what stays must divide.
 ExprPtr KernelPart::aligned(const std::vector<Poly>& positions, std::int64_t width) {
   std::vector<Poly> wanted;

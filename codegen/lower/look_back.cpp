@@ -11,6 +11,9 @@
 //   publish(tile, 2, before, what the tile gives);
 //   ys(..) = before, what came before in the tile, xs_s[..];
 //
+// A scatter behind the scan, as in a filter, takes the place of the last line: a warp's places and values go through
+// shared memory, from threads that have neighbours to threads that are neighbours. Flags are counted two in a register.
+//
 // What is published is a value and a number, together in each cell (apl_publish), so that nothing has to be ordered. A
 // tile waits for tiles alone whose blocks came before: these are there and go on. The last block that has looked back
 // makes all cells zero again. With one block there is one tile, and nothing is published. Elements beyond the end are
@@ -50,20 +53,26 @@ class LookBack : NeighbourScan {
   void publish(std::int64_t number, const Each& value, KernelBlock& out) const;
   void look(KernelBlock& out);
   void write_results(KernelBlock& out);
+  ExprPtr count_at(std::size_t k, const ExprPtr& here) const;
+  void write_counts(const std::string& round, KernelBlock& out);
   void read_scattered(KernelBlock& out);
   void scatter_round(const std::string& round, KernelBlock& out);
+  void declare_stages(KernelBlock& out);
+  void write_staged(KernelBlock& out);
   void write_ends(KernelBlock& out);
   void clear_cells(KernelBlock& out);
 
   const std::int64_t words_;      // cells of a tile
   const Stm* scatter_ = nullptr;  // behind the scan
   std::string thread_, lane_, warp_, tile_, cells_, counters_, number_, came_;
-  std::vector<std::string> all_, before_, starts_;  // of each value
-  std::map<std::size_t, std::string> scattered_;    // inputs of the scatter that are read for it, of all rounds
+  std::vector<std::string> all_, before_;         // of what is held; of each value
+  std::map<std::size_t, std::string> scattered_;  // inputs of the scatter that are read for it, of all rounds
+  // What a scatter's lambda gives of a thread's neighbours, and of a warp's in shared memory. None: it is not staged.
+  std::vector<std::string> given_, stages_;
 };
 
 LookBack::LookBack(Team& team, const Screma& op, const Stm& stm)
-    : NeighbourScan(team, op, stm), words_(look_back_words(op, table_)) {
+    : NeighbourScan(team, op, stm, tile_rounds(op, team.unit_.function.values)), words_(look_back_words(op, table_)) {
   Unit& unit = team.unit_;
   thread_ = unit.fresh("thread"), lane_ = unit.fresh("lane"), warp_ = unit.fresh("warp"), tile_ = unit.fresh("tile");
   first_ = unit.fresh("first"), count_ = unit.fresh("count"), cells_ = unit.fresh("cells");
@@ -74,14 +83,13 @@ LookBack::LookBack(Team& team, const Screma& op, const Stm& stm)
 void Team::look_back(const Screma& op, const Stm& stm, KernelBlock& out) { LookBack(*this, op, stm).run(out); }
 
 void LookBack::run(KernelBlock& out) {
+  counts_ = counts_flags(op_, table_);
   // Blocks wait for each other most of the time: more of them, with some registers less, hide that.
-  if (words_ <= 2) hold_resident(words_ == 1 ? 6 : 3);
+  if (words_ <= 2) hold_resident(words_ == 1 || counts_ ? 4 : 3);
   take_tile(out);
   const SegOp& kernel = std::get<SegOp>(team_.stm_.op);
   std::set<Value> kept;
   scatter_ = team_scatter(kernel);
-  // Rows that only the scatter reads are not held, but made when it writes.
-  counts_ = scatter_ != nullptr && counts_flags(op_, table_) && !is_returned(stm_.pattern.front());
   if (scatter_ != nullptr)
     kept.insert(std::get<Scatter>(scatter_->op).inputs.begin(), std::get<Scatter>(scatter_->op).inputs.end());
   read_elements(place_of(), true, out, kept);
@@ -100,9 +108,12 @@ Stmt LookBack::steps(const std::string& step, KernelBlock body) const {
   return loop;
 }
 
-// Neighbouring threads have neighbours in each round.
+// Neighbouring threads have neighbours in each round, and a warp has its rounds behind each other.
 LookBack::PlaceOf LookBack::place_of() const {
-  return [this](const ExprPtr& round) { return infix("+", infix("*", round, number_of(threads_)), variable(thread_)); };
+  return [this](const ExprPtr& round) {
+    const ExprPtr of_warp = infix("+", infix("*", variable(warp_), number_of(rounds_)), round);
+    return infix("+", infix("*", of_warp, number_of(warp_size_)), variable(lane_));
+  };
 }
 
 // Which elements the block has.
@@ -122,17 +133,18 @@ void LookBack::take_tile(KernelBlock& out) {
   out.push_back(team_.shared_array(number_, kInt, 1));
   out.push_back(declare(counter, came_, number_of(0), false));
   out.push_back(declare(kInt, tile_, zero, false));
-  const ExprPtr last = cast(counter, infix("-", blocks, one));
-  const ExprPtr ticket = cast(kInt, call("apl_ticket", {variable(counters_), zero, last}));
-  KernelBlock take{kernel::branch(infix("==", variable(thread_), zero), {assign(element(number_, zero), ticket)}),
-                   barrier(), assign(variable(tile_), element(number_, zero))};
-  out.push_back(kernel::branch(several, std::move(take)));
+  // The division is under way while the tile's number is fetched.
   const std::string width = team_.unit_.fresh("width"), each = team_.unit_.fresh("each");
   const ExprPtr neighbours = number_of(kNeighboursAtOnce);
   out.push_back(declare(kIndex, width, team_.values_.poly(op_.widths.front())));
   const ExprPtr share = infix("/", infix("/", infix("-", variable(width), one), blocks), neighbours);
   out.push_back(
       declare(kIndex, each, select(several, infix("*", infix("+", share, one), neighbours), variable(width))));
+  const ExprPtr last = cast(counter, infix("-", blocks, one));
+  const ExprPtr ticket = cast(kInt, call("apl_ticket", {variable(counters_), zero, last}));
+  KernelBlock take{kernel::branch(infix("==", variable(thread_), zero), {assign(element(number_, zero), ticket)}),
+                   barrier(), assign(variable(tile_), element(number_, zero))};
+  out.push_back(kernel::branch(several, std::move(take)));
   out.push_back(declare(kIndex, first_, infix("*", variable(tile_), variable(each))));
   const ExprPtr left = infix("-", variable(width), variable(first_));
   out.push_back(
@@ -150,28 +162,30 @@ void LookBack::scan_tile(KernelBlock& out) {
   const ExprPtr from = infix("-", lane, select(reaches, variable(step), number_of(0)));
   const Each total = [&](std::size_t k) { return element(totals_[k], variable(round)); };
   // The rounds take each step together, so that shuffles do not wait for each other.
-  combine([&](std::size_t k) { return call("apl_shuffle", {total(k), from}); }, total, total, lanes, reaches);
+  combine_held([&](std::size_t k) { return call("apl_shuffle", {total(k), from}); }, total, total, lanes, reaches);
   out.push_back(steps(step, {unrolled(round, 0, rounds_, std::move(lanes))}));
+  // The last lane knows what each round of its warp gives.
   const std::int64_t warps = threads_ / warp_size_;
   std::vector<std::string> shared;
-  KernelBlock leads;
-  const ExprPtr slot = infix("+", infix("*", variable(round), number_of(warps)), variable(warp_));
-  for (std::size_t k = 0; k < types_.size(); ++k) {
+  KernelBlock leads, more;
+  const Each of_warp = [&](std::size_t k) { return variable(all_[k]); };
+  for (std::size_t k = 0; k < held_count(); ++k) {
     shared.push_back(unit.fresh(table_.name(stm_.pattern[k]) + "_warps_s"));
-    out.push_back(team_.shared_array(shared[k], held_type(k), rounds_ * warps));
-    leads.push_back(assign(element(shared[k], slot), total(k)));
+    out.push_back(team_.shared_array(shared[k], held_type(k), warps));
+    out.push_back(declare(held_type(k), all_[k], element(totals_[k], number_of(0)), false));
+    leads.push_back(assign(element(shared[k], variable(warp_)), of_warp(k)));
   }
-  out.push_back(
-      kernel::branch(infix("==", lane, number_of(warp_size_ - 1)), {unrolled(round, 0, rounds_, std::move(leads))}));
+  combine_held(of_warp, total, of_warp, more);
+  out.push_back(unrolled(round, 1, rounds_, std::move(more)));
+  out.push_back(kernel::branch(infix("==", lane, number_of(warp_size_ - 1)), std::move(leads)));
   out.push_back(barrier());
-  // A lane for each round of each warp.
-  const ExprPtr is_slot = infix("<", lane, number_of(rounds_ * warps));
+  // A lane for each warp.
   KernelBlock known, slots;
-  for (std::size_t k = 0; k < types_.size(); ++k) out.push_back(declare(held_type(k), all_[k], neutral(k), false));
-  for (std::size_t k = 0; k < types_.size(); ++k) known.push_back(assign(variable(all_[k]), element(shared[k], lane)));
-  out.push_back(kernel::branch(is_slot, std::move(known)));
+  for (std::size_t k = 0; k < held_count(); ++k) out.push_back(assign(variable(all_[k]), held_neutral(k)));
+  for (std::size_t k = 0; k < held_count(); ++k) known.push_back(assign(variable(all_[k]), element(shared[k], lane)));
+  out.push_back(kernel::branch(infix("<", lane, number_of(warps)), std::move(known)));
   const Each all = [&](std::size_t k) { return variable(all_[k]); };
-  combine([&](std::size_t k) { return call("apl_shuffle", {all(k), from}); }, all, all, slots, reaches);
+  combine_held([&](std::size_t k) { return call("apl_shuffle", {all(k), from}); }, all, all, slots, reaches);
   out.push_back(steps(step, std::move(slots)));
 }
 
@@ -201,14 +215,10 @@ void LookBack::look(KernelBlock& out) {
   const Each before = [&](std::size_t k) { return variable(before_[k]); };
   const Each of_tile = [&](std::size_t k) { return variable(whole[k]); };
   KernelBlock first_warp;
-  // What the tile gives is what the last slot has.
-  const std::int64_t slots = rounds_ * (threads_ / warp_size_);
+  const std::int64_t warps = threads_ / warp_size_;
+  const Each last_warp = [&](std::size_t k) { return call("apl_shuffle", {variable(all_[k]), number_of(warps - 1)}); };
   declare_each(
-      whole,
-      [&](std::size_t k) {
-        return call("apl_shuffle", {variable(all_[k]), number_of(slots - 1)});
-      },
-      first_warp);
+      whole, [&](std::size_t k) { return taken(k, last_warp); }, first_warp);
   KernelBlock own;
   publish(kOwn, of_tile, own);
   KernelBlock back{kernel::branch(infix("==", lane, zero), std::move(own)),
@@ -267,77 +277,106 @@ void LookBack::look(KernelBlock& out) {
   publish(
       kWhole, [&](std::size_t k) { return variable(ends[k]); }, leads);
   for (std::size_t k = 0; k < types_.size(); ++k) leads.push_back(assign(element(shared[k], zero), before(k)));
-  // The block asks no tile any more: who comes last is known long before it ends.
-  const ExprPtr last_block = cast(number_type, infix("-", variable(team_.team_.blocks), one));
-  leads.push_back(fence());
-  leads.push_back(assign(variable(came_), call("apl_ticket", {variable(counters_), one, last_block})));
   first_warp.push_back(do_call("apl_warp_barrier", {}));
   first_warp.push_back(kernel::branch(infix("==", lane, zero), std::move(leads)));
-  KernelBlock several{kernel::branch(infix("==", variable(warp_), zero), std::move(first_warp)), barrier()};
+  // The block asks no tile any more: who comes last is known long before it ends. The others need not wait for that.
+  const ExprPtr last_block = cast(number_type, infix("-", variable(team_.team_.blocks), one));
+  KernelBlock done{fence(), assign(variable(came_), call("apl_ticket", {variable(counters_), one, last_block}))};
+  KernelBlock several{kernel::branch(infix("==", variable(warp_), zero), std::move(first_warp)), barrier(),
+                      kernel::branch(infix("==", variable(thread_), zero), std::move(done))};
   for (std::size_t k = 0; k < types_.size(); ++k) several.push_back(assign(before(k), element(shared[k], zero)));
   out.push_back(kernel::branch(infix(">", variable(team_.team_.blocks), one), std::move(several)));
 }
 
 void LookBack::write_results(KernelBlock& out) {
   Unit& unit = team_.unit_;
-  if (scatter_ != nullptr) read_scattered(out);
-  const std::string round = unit.fresh("round"), next = unit.fresh("next"), slot = unit.fresh("slot");
-  const ExprPtr lane = variable(lane_), one = number_of(1), zero = number_of(0), each = number_of(kNeighboursAtOnce);
-  const std::vector<std::string> starts = starts_ = fresh_of_each("_start");
+  if (scatter_ != nullptr) {
+    read_scattered(out);
+    declare_stages(out);
+  }
+  const std::string round = unit.fresh("round"), next = unit.fresh("next");
+  const ExprPtr lane = variable(lane_), warp = variable(warp_), one = number_of(1), zero = number_of(0);
+  const ExprPtr each = number_of(kNeighboursAtOnce);
+  // What comes before the warp's round, and before the thread's neighbours in it.
+  const std::vector<std::string> firsts = fresh_of_each("_first"), starts = fresh_of_each("_start");
+  const Each first = [&](std::size_t k) { return variable(firsts[k]); };
   const Each start = [&](std::size_t k) { return variable(starts[k]); };
-  KernelBlock body;
-  body.push_back(
-      declare(kInt, slot, infix("+", infix("*", variable(round), number_of(threads_ / warp_size_)), variable(warp_))));
-  declare_each(
-      starts, [&](std::size_t k) { return variable(before_[k]); }, body);
-  // Rounds and warps before it, then threads before it.
-  const ExprPtr is_later = infix(">", variable(slot), zero), is_behind = infix(">", lane, zero);
-  const ExprPtr slot_before = infix("-", variable(slot), select(is_later, one, zero));
+  // What came before a tile is added to what it counts where an element is made.
+  for (std::size_t k = 0; k < held_count(); ++k)
+    out.push_back(declare(held_type(k), firsts[k], counts_ ? zero : variable(before_[k]), false));
+  const ExprPtr is_later = infix(">", warp, zero), is_behind = infix(">", lane, zero);
+  const ExprPtr warp_before = infix("-", warp, select(is_later, one, zero));
   const ExprPtr lane_before = infix("-", lane, select(is_behind, one, zero));
-  combine(
-      start,
+  const auto total_of = [&](const ExprPtr& which) -> Each {
+    return [&, which](std::size_t k) { return call("apl_shuffle", {element(totals_[k], variable(round)), which}); };
+  };
+  combine_held(
+      first,
       [&](std::size_t k) {
-        return call("apl_shuffle", {variable(all_[k]), slot_before});
+        return call("apl_shuffle", {variable(all_[k]), warp_before});
       },
-      start, body, is_later);
-  combine(
-      start,
-      [&](std::size_t k) {
-        return call("apl_shuffle", {element(totals_[k], variable(round)), lane_before});
-      },
-      start, body, is_behind);
+      first, out, is_later);
+  KernelBlock body;
+  for (std::size_t k = 0; k < held_count(); ++k) body.push_back(declare(held_type(k), starts[k], first(k), false));
+  combine_held(start, total_of(lane_before), start, body, is_behind);
   KernelBlock one_element;
   const Each here = [&](std::size_t k) {
     return element(elements_[k], infix("+", infix("*", variable(round), each), variable(next)));
   };
-  if (!counts_) {
-    combine(start, here, here, one_element);
-    body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
-  }
-  write_elements(round, place_of(), body);
+  combine_held(start, here, here, one_element);
+  body.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one_element)));
+  counts_ ? write_counts(round, body) : write_elements(round, place_of(), body);
   if (scatter_ != nullptr) scatter_round(round, body);
+  combine_held(first, total_of(number_of(warp_size_ - 1)), first, body);
   out.push_back(unrolled(round, 0, rounds_, std::move(body)));
 }
 
-// What the scatter reads beside the scan's rows, of all rounds before the first is written, so that the reads are under
-// way together, if there are registers for that.
+// Value k of a scan of flags at a thread's element.
+LookBack::ExprPtr LookBack::count_at(std::size_t k, const ExprPtr& here) const {
+  const Each words = [&](std::size_t word) { return element(elements_[word], here); };
+  return team_.values_.binary(BinaryOp::add, types_[k], variable(before_[k]), taken(k, words));
+}
+
+// The counts of a round that are results, too.
+void LookBack::write_counts(const std::string& round, KernelBlock& out) {
+  const std::string at = team_.unit_.fresh("at"), next = team_.unit_.fresh("next");
+  const ExprPtr each = number_of(kNeighboursAtOnce);
+  const ExprPtr here = infix("+", infix("*", variable(round), each), variable(next));
+  KernelBlock rows, writes;
+  for (std::size_t k = 0; k < types_.size(); ++k) {
+    if (!is_returned(stm_.pattern[k])) continue;
+    const std::string row = team_.unit_.fresh(table_.name(stm_.pattern[k]) + "_r");
+    rows.push_back(declare_array(type_of(k), row, kNeighboursAtOnce));
+    rows.push_back(unrolled(next, 0, kNeighboursAtOnce, {assign(element(row, variable(next)), count_at(k, here))}));
+    write_neighbours(stm_.pattern[k], variable(at), row, number_of(0), writes);
+  }
+  if (rows.empty()) return;
+  out.push_back(declare(place_type_, at, infix("*", place_of()(variable(round)), each)));
+  out.insert(out.end(), rows.begin(), rows.end());
+  out.insert(out.end(), writes.begin(), writes.end());
+}
+
+// What the scatter reads beside the scan's rows: as the scan read it, or else of all rounds before the first is
+// written, so that the reads are under way together, if there are registers for that.
 void LookBack::read_scattered(KernelBlock& out) {
   Unit& unit = team_.unit_;
   const Scatter& op = std::get<Scatter>(scatter_->op);
   const Screma reads{.widths = op.widths, .indices = op.indices, .inputs = op.inputs, .map = op.map};
   const std::string round = unit.fresh("round"), at = unit.fresh("at");
   const ExprPtr each = number_of(kNeighboursAtOnce);
+  for (std::size_t k = 0; k < op.inputs.size(); ++k)
+    if (const auto read = read_.find(op.inputs[k]); read != read_.end()) scattered_[k] = read->second;
   if (!fit_together(reads)) return;
   KernelBlock tile{declare(place_type_, at, infix("*", place_of()(variable(round)), each))};
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
     const ScalarType type = table_.type(op.map.params[k]).element;
     const bool is_row = std::ranges::find(stm_.pattern, op.inputs[k]) != stm_.pattern.end();
-    if (type == ScalarType::unit || is_row) continue;
+    if (type == ScalarType::unit || is_row || scattered_.contains(k)) continue;
     scattered_[k] = unit.fresh(table_.name(op.map.params[k]) + "_r");
     out.push_back(declare_array({type, false}, scattered_[k], rounds_ * kNeighboursAtOnce));
     read_input(reads, *scatter_, k, at, scattered_[k], infix("*", variable(round), each), tile);
   }
-  if (!scattered_.empty()) out.push_back(unrolled(round, 0, rounds_, std::move(tile)));
+  if (tile.size() > 1) out.push_back(unrolled(round, 0, rounds_, std::move(tile)));
 }
 
 // A round's elements, and what the scan maps of them, go to where the scatter says.
@@ -356,8 +395,7 @@ void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
     if (type == ScalarType::unit) continue;
     ExprPtr value;
     for (std::size_t row = 0; row < types_.size(); ++row)
-      if (stm_.pattern[row] == op.inputs[k]) value = element(elements_[row], here);
-    if (value && counts_) value = infix("+", variable(starts_.front()), value);
+      if (stm_.pattern[row] == op.inputs[k]) value = counts_ ? count_at(row, here) : element(elements_[row], here);
     if (const auto row = kept_.find(op.inputs[k]); row != kept_.end()) value = element(row->second, here);
     if (const auto read = scattered_.find(k); read != scattered_.end()) value = element(read->second, here);
     if (!value) {
@@ -369,9 +407,61 @@ void LookBack::scatter_round(const std::string& round, KernelBlock& out) {
     one.push_back(declare({type, false}, unit.name(param), value));
   }
   team_.body(*op.map.body, one);
-  team_.scatter_rows(op, *scatter_, one);
   const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), variable(count_));
-  out.push_back(unrolled(next, 0, kNeighboursAtOnce, {kernel::branch(inside, std::move(one))}));
+  if (stages_.empty()) {
+    team_.scatter_rows(op, *scatter_, one);
+    out.push_back(unrolled(next, 0, kNeighboursAtOnce, {kernel::branch(inside, std::move(one))}));
+    return;
+  }
+  for (std::size_t k = 0; k < given_.size(); ++k)
+    one.push_back(assign(element(given_[k], variable(next)), team_.values_.operand(op.map.body->results[k])));
+  // Elements beyond the end go nowhere.
+  out.push_back(unrolled(
+      next, 0, kNeighboursAtOnce,
+      {assign(element(given_.front(), variable(next)), number_of(-1)), kernel::branch(inside, std::move(one))}));
+  write_staged(out);
+}
+
+// Neighbouring elements often go to neighbouring places, so neighbouring lanes should write them: the lambda's results
+// go through shared memory, from lanes that have four neighbours to lanes that have one of each 32. A store of a warp
+// then fills whole sectors, where one of every fourth element fills a quarter of each, four times.
+void LookBack::declare_stages(KernelBlock& out) {
+  const Scatter& op = std::get<Scatter>(scatter_->op);
+  constexpr std::int64_t kMostBytes = 24;  // of an element: blocks of a multiprocessor share its memory
+  std::int64_t bytes = 0;
+  for (const Operand& result : op.map.body->results) bytes += byte_size(table_.type(result).element);
+  if (bytes > kMostBytes) return;
+  for (const Operand& result : op.map.body->results) {
+    const CType type{table_.type(result).element, false};
+    given_.push_back(team_.unit_.fresh("given"));
+    stages_.push_back(team_.unit_.fresh("stage_s"));
+    out.push_back(declare_array(type, given_.back(), kNeighboursAtOnce));
+    out.push_back(team_.shared_array(stages_.back(), type, threads_ * kNeighboursAtOnce));
+  }
+}
+
+void LookBack::write_staged(KernelBlock& out) {
+  const Scatter& op = std::get<Scatter>(scatter_->op);
+  const std::string next = team_.unit_.fresh("next"), target = team_.unit_.fresh("place");
+  const ExprPtr each = number_of(kNeighboursAtOnce), lane = variable(lane_);
+  const ExprPtr first = infix("*", infix("-", variable(thread_), lane), each);  // of the warp
+  // The warp has read what it staged in the round before.
+  out.push_back(do_call("apl_warp_barrier", {}));
+  for (std::size_t k = 0; k < given_.size(); ++k) {
+    const std::int64_t width = std::min<std::int64_t>(
+        kNeighboursAtOnce, kBytesOfAccess / byte_size(table_.type(op.map.body->results[k]).element));
+    for (std::int64_t from = 0; from < kNeighboursAtOnce; from += width)
+      out.push_back(do_call(fmt::format("apl_store<{}>", width),
+                            {variable(stages_[k]), infix("+", infix("*", variable(thread_), each), number_of(from)),
+                             infix("+", variable(given_[k]), number_of(from))}));
+  }
+  out.push_back(do_call("apl_warp_barrier", {}));
+  const ExprPtr at = infix("+", first, infix("+", infix("*", variable(next), number_of(warp_size_)), lane));
+  KernelBlock one{declare(kIndex, target, element(stages_.front(), at))};
+  std::vector<ExprPtr> values;
+  for (std::size_t k = op.rank; k < stages_.size(); ++k) values.push_back(element(stages_[k], at));
+  team_.scatter_scalars(op, *scatter_, variable(target), values, one);
+  out.push_back(unrolled(next, 0, kNeighboursAtOnce, std::move(one)));
 }
 
 // Last elements of rows are what all up to the last tile give.
@@ -388,13 +478,10 @@ void LookBack::write_ends(KernelBlock& out) {
     is_behind = is_behind || &stm == &stm_;
   }
   const std::vector<std::string> whole = fresh_of_each("_whole");
-  const std::int64_t slots = rounds_ * (threads_ / warp_size_);
+  const std::int64_t warps = threads_ / warp_size_;
+  const Each last_warp = [&](std::size_t k) { return call("apl_shuffle", {variable(all_[k]), number_of(warps - 1)}); };
   declare_each(
-      whole,
-      [&](std::size_t k) {
-        return call("apl_shuffle", {variable(all_[k]), number_of(slots - 1)});
-      },
-      out);
+      whole, [&](std::size_t k) { return taken(k, last_warp); }, out);
   const Each of_tile = [&](std::size_t k) { return variable(whole[k]); };
   KernelBlock write;
   combine([&](std::size_t k) { return variable(before_[k]); }, of_tile, of_tile, write);

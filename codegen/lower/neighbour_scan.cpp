@@ -14,12 +14,18 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
-NeighbourScan::NeighbourScan(Team& team, const Screma& op, const Stm& stm)
+namespace {
+
+constexpr std::int64_t kFlagBits = 16, kFlagCount = 1 << kFlagBits;
+
+}  // namespace
+
+NeighbourScan::NeighbourScan(Team& team, const Screma& op, const Stm& stm, std::int64_t rounds)
     : team_(team),
       op_(op),
       stm_(stm),
       table_(team.unit_.function.values),
-      rounds_(scan_rounds(op, table_)),
+      rounds_(rounds),
       threads_(team.threads_),
       warp_size_(team.unit_.target.warp) {
   for (const ReduceOp& reduce : op.reduces)
@@ -65,6 +71,31 @@ void NeighbourScan::combine(const Each& left, const Each& right, const Each& tar
   for (std::size_t k = 0; k < made.size(); ++k)
     block.push_back(assign(target(k), where ? select(where, made[k], target(k)) : made[k]));
   out.push_back(scope_of(std::move(block)));
+}
+
+void NeighbourScan::combine_held(const Each& left, const Each& right, const Each& target, KernelBlock& out,
+                                 const ExprPtr& where) {
+  if (!counts_) return combine(left, right, target, out, where);
+  for (std::size_t k = 0; k < held_count(); ++k) {
+    if (!where) {
+      out.push_back(assign(target(k), infix("+", left(k), right(k))));
+      continue;
+    }
+    // All lanes shuffle.
+    const std::string sum = team_.unit_.fresh("sum");
+    out.push_back(declare(kInt, sum, infix("+", left(k), right(k))));
+    out.push_back(assign(target(k), select(where, variable(sum), target(k))));
+  }
+}
+
+NeighbourScan::ExprPtr NeighbourScan::held_neutral(std::size_t k) const { return counts_ ? number_of(0) : neutral(k); }
+
+NeighbourScan::ExprPtr NeighbourScan::taken(std::size_t k, const Each& words) const {
+  if (!counts_) return words(k);
+  if (types_.size() == 1) return cast(type_of(k), words(0));
+  const ExprPtr word = words(k / 2);
+  return cast(type_of(k),
+              k % 2 == 0 ? infix("&", word, number_of(kFlagCount - 1)) : infix(">>", word, number_of(kFlagBits)));
 }
 
 Stmt NeighbourScan::unrolled(const std::string& name, std::int64_t from, std::int64_t bound, KernelBlock body) const {
@@ -126,7 +157,7 @@ void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, Kernel
   const std::string index = unit.name(op_.indices.front());
   const ExprPtr each = number_of(kNeighboursAtOnce), count = variable(count_);
   const auto place = [&] { return infix("+", infix("*", variable(round), each), variable(next)); };
-  for (std::size_t k = 0; k < types_.size(); ++k)
+  for (std::size_t k = 0; k < held_count(); ++k)
     out.push_back(declare_array(held_type(k), elements_[k], rounds_ * kNeighboursAtOnce));
   const ExprPtr inside = infix("<", infix("+", variable(at), variable(next)), count);
   const ExprPtr here = infix("+", from_first(variable(at)), variable(next));
@@ -141,6 +172,7 @@ void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, Kernel
     const Type& type = table_.type(param);
     if (!type.is_scalar() || type.element == ScalarType::unit) continue;
     arrays[param] = unit.fresh(table_.name(param) + "_r");
+    if (together) read_[op_.inputs[k]] = arrays[param];
     (together ? out : tile).push_back(declare_array({type.element, false}, arrays[param], held));
     read_input(op_, stm_, k, at, arrays[param], together ? infix("*", variable(round), each) : nullptr, reads);
   }
@@ -158,14 +190,20 @@ void NeighbourScan::read_elements(const PlaceOf& place_of, bool together, Kernel
     tile.push_back(declare_array({table_.type(made[k]).element, false}, mapped[k], kNeighboursAtOnce));
   }
   KernelBlock one, body;
-  for (std::size_t k = 0; k < types_.size(); ++k) one.push_back(assign(element(elements_[k], place()), neutral(k)));
+  for (std::size_t k = 0; k < held_count(); ++k) one.push_back(assign(element(elements_[k], place()), held_neutral(k)));
   if (free_values(op_.map, table_).contains(op_.indices.front())) body.push_back(declare(kIndex, index, here));
   for (const auto& [param, array] : arrays)
     body.push_back(declare({table_.type(param).element, false}, unit.name(param),
                            element(array, together ? place() : variable(next))));
   team_.body(*op_.map.body, body);
-  for (std::size_t k = 0; k < types_.size(); ++k)
-    body.push_back(assign(element(elements_[k], place()), team_.values_.operand(made[k])));
+  const auto flag = [&](std::size_t k) { return cast(kInt, team_.values_.operand(made[k])); };
+  for (std::size_t k = 0; k < held_count(); ++k) {
+    const bool is_pair = counts_ && 2 * k + 1 < types_.size();
+    const ExprPtr value = !counts_  ? team_.values_.operand(made[k])
+                          : is_pair ? infix("+", flag(2 * k), infix("*", flag(2 * k + 1), number_of(kFlagCount)))
+                                    : flag(2 * k);
+    body.push_back(assign(element(elements_[k], place()), value));
+  }
   for (const auto& [k, array] : mapped)
     body.push_back(assign(element(array, variable(next)), team_.values_.operand(made[k])));
   for (std::size_t k = types_.size(); k < stm_.pattern.size(); ++k)
@@ -187,9 +225,9 @@ void NeighbourScan::scan_neighbours(const std::string& round, KernelBlock& out) 
     };
   };
   KernelBlock neighbours, start;
-  combine(at(infix("-", variable(next), number_of(1))), at(variable(next)), at(variable(next)), neighbours);
+  combine_held(at(infix("-", variable(next), number_of(1))), at(variable(next)), at(variable(next)), neighbours);
   out.push_back(unrolled(round, 0, rounds_, {unrolled(next, 1, kNeighboursAtOnce, std::move(neighbours))}));
-  for (std::size_t k = 0; k < types_.size(); ++k) {
+  for (std::size_t k = 0; k < held_count(); ++k) {
     out.push_back(declare_array(held_type(k), totals_[k], rounds_));
     start.push_back(assign(element(totals_[k], variable(round)), at(number_of(kNeighboursAtOnce - 1))(k)));
   }
@@ -208,7 +246,6 @@ void NeighbourScan::write_elements(const std::string& round, const PlaceOf& plac
       write_neighbours(stm_.pattern[k], variable(at), elements_[k], infix("*", variable(round), each), out);
 }
 
-// Elements of `array`, from `first` on, to the row's from position `at` of the tile on: at once where that can be.
 void NeighbourScan::write_neighbours(Value row, const ExprPtr& at, const std::string& array, const ExprPtr& first,
                                      KernelBlock& out) {
   const Type& type = table_.type(row);

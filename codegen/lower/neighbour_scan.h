@@ -20,16 +20,23 @@ class NeighbourScan {
   using Each = std::function<ExprPtr(std::size_t)>;              // of the operators' values
   using PlaceOf = std::function<ExprPtr(const ExprPtr& round)>;  // which neighbours those of a round are
 
-  NeighbourScan(Team& team, const Screma& op, const Stm& stm);
+  NeighbourScan(Team& team, const Screma& op, const Stm& stm, std::int64_t rounds);
 
   std::vector<std::string> fresh_of_each(const std::string& ending);
   kernel::CType type_of(std::size_t k) const { return {types_[k], false}; }
-  // As what a block has of it is held.
+  // As what a block has of them is held: as they are, or, where flags are counted, two in a word, since what a tile
+  // gives of each fits 16 bits.
+  std::size_t held_count() const { return counts_ ? (types_.size() + 1) / 2 : types_.size(); }
   kernel::CType held_type(std::size_t k) const { return counts_ ? kernel::kInt : type_of(k); }
+  ExprPtr held_neutral(std::size_t k) const;
+  // Value k of what is held.
+  ExprPtr taken(std::size_t k, const Each& words) const;
   ExprPtr neutral(std::size_t k) const { return team_.values_.operand(neutral_[k]); }
   void declare_each(const std::vector<std::string>& names, const Each& start, Block& out) const;
   // `left` folded with `right`, into `target`, or where it does not hold `target` as it is.
   void combine(const Each& left, const Each& right, const Each& target, Block& out, const ExprPtr& where = {});
+  // The same of what is held.
+  void combine_held(const Each& left, const Each& right, const Each& target, Block& out, const ExprPtr& where = {});
   kernel::Stmt unrolled(const std::string& name, std::int64_t from, std::int64_t bound, Block body) const;
   // As many blocks on a multiprocessor, if what is scanned is simple enough for the registers that leaves.
   void hold_resident(std::int64_t blocks);
@@ -48,6 +55,8 @@ class NeighbourScan {
                   const ExprPtr& offset, Block& out);
   void scan_neighbours(const std::string& round, Block& out);
   void write_elements(const std::string& round, const PlaceOf& place_of, Block& out);
+  // Elements of `array`, from `first` on, to the row's from position `at` of the tile on: at once where that can be.
+  void write_neighbours(Value row, const ExprPtr& at, const std::string& array, const ExprPtr& first, Block& out);
 
   Team& team_;
   const Screma& op_;
@@ -56,14 +65,12 @@ class NeighbourScan {
   std::vector<ScalarType> types_;  // of the operators' values
   std::vector<Operand> neutral_;
   const std::int64_t rounds_, threads_, warp_size_;
-  bool counts_ = false;        // flags: what a tile gives of them fits 32 bits
+  bool counts_ = false;        // flags
   std::string first_, count_;  // variables: the first of the elements, if it is not that of the row; how many there are
   kernel::CType place_type_ = kernel::kInt;
-  std::vector<std::string> elements_, totals_;  // of each value: all elements of a thread; what each round's give
+  std::vector<std::string> elements_, totals_;  // of what is held: all elements of a thread; what each round's give
   std::map<Value, std::string> kept_;           // the same of mapped rows that are kept
-
- private:
-  void write_neighbours(Value row, const ExprPtr& at, const std::string& array, const ExprPtr& first, Block& out);
+  std::map<Value, std::string> read_;           // the same of arrays that are read for all rounds together
 };
 
 }  // namespace apl::lower

@@ -41,7 +41,8 @@ class RowScan : NeighbourScan {
 
 void Team::share_scan(const Screma& op, const Stm& stm, KernelBlock& out) { RowScan(*this, op, stm).run(out); }
 
-RowScan::RowScan(Team& team, const Screma& op, const Stm& stm) : NeighbourScan(team, op, stm) {
+RowScan::RowScan(Team& team, const Screma& op, const Stm& stm)
+    : NeighbourScan(team, op, stm, scan_rounds(op, team.unit_.function.values)) {
   count_ = team.unit_.fresh("bound"), batch_ = team.unit_.fresh("batch"), before_ = fresh_of_each("_before");
   place_type_ = kIndex;
 }

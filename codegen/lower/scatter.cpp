@@ -159,6 +159,15 @@ void Scatters::write_rows(const Scatter& op, const Stm& stm, bool parallel, Kern
   out.push_back(kernel::branch(inside, std::move(write)));
 }
 
+void Scatters::write_scalars(const Scatter& op, const Stm& stm, const ExprPtr& at, const std::vector<ExprPtr>& values,
+                             KernelBlock& out) {
+  const ExprPtr size = values_.poly(unit_.function.type(op.targets.front()).shape.front());
+  KernelBlock write;
+  for (std::size_t k = 0; k < op.targets.size(); ++k) write.push_back(scattered(stm, stm.pattern[k], {at}, values[k]));
+  const ExprPtr inside = infix("&&", infix("<=", literal(std::int64_t{0}), at), infix("<", at, size));
+  out.push_back(kernel::branch(inside, std::move(write)));
+}
+
 // The operator on the rows that are there and the new ones.
 void Scatters::fold_rows(const Scatter& op, const Stm& stm, const std::vector<ExprPtr>& at, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;

@@ -14,6 +14,10 @@ class Scatters : KernelPart {
 
   void scatter(const Scatter& op, const Stm& stm, Block& out);
   void write_rows(const Scatter& op, const Stm& stm, bool parallel, Block& out);
+  // Scalars `values`, one for each target of a scatter of rank 1, go to `at` if that is inside; other threads do the
+  // same now.
+  void write_scalars(const Scatter& op, const Stm& stm, const ExprPtr& at, const std::vector<ExprPtr>& values,
+                     Block& out);
   void write_block_rows(const SegOp& op, const Stm& stm, Block& out);
 
  private:

@@ -1,6 +1,9 @@
 // Statements inside kernels: scalars, reads, loops, branches, sequential redomaps, checks.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "codegen/lower/lower.h"
 #include "codegen/lower/scatter.h"
 #include "codegen/lower/team.h"
@@ -16,8 +19,44 @@ namespace apl::lower {
 using namespace kernel;
 using KernelBlock = kernel::Block;
 
+namespace {
+
+// The sine of what `stm` is the cosine of, or the other way round; null: there is none in the body.
+const Stm* other_of_sine_and_cosine(const Body& body, const Stm& stm, const ValueTable& table) {
+  const Unary* unary = get_if<Unary>(stm);
+  if (unary == nullptr || (unary->op != UnaryOp::sin && unary->op != UnaryOp::cos)) return nullptr;
+  const ScalarType type = table.type(unary->x).element;
+  if (type != ScalarType::f32 && type != ScalarType::f64) return nullptr;
+  const auto found = std::ranges::find_if(body.stms, [&](const Stm& other) {
+    const Unary* same = get_if<Unary>(other);
+    return same != nullptr && same->x == unary->x &&
+           same->op == (unary->op == UnaryOp::sin ? UnaryOp::cos : UnaryOp::sin);
+  });
+  return found == body.stms.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 void Kernel::body(const Body& body, KernelBlock& out) {
-  for (const Stm& stm : body.stms) statement(stm, out);
+  std::set<const Stm*> done;
+  for (const Stm& stm : body.stms) {
+    if (done.contains(&stm)) continue;
+    const Stm* other = unit_.target.on_device() ? other_of_sine_and_cosine(body, stm, unit_.function.values) : nullptr;
+    if (other == nullptr) {
+      statement(stm, out);
+      continue;
+    }
+    // Both have most of their work in common.
+    done.insert(other);
+    const Unary& unary = std::get<Unary>(stm.op);
+    const CType type{unit_.function.type(stm.pattern.front()).element, false};
+    const std::string first = unit_.name(stm.pattern.front()), second = unit_.name(other->pattern.front());
+    const bool is_sine = unary.op == UnaryOp::sin;
+    for (const std::string& name : {first, second})
+      out.push_back(declare(type, name, literal(Scalar::zero(type.scalar)), false));
+    out.push_back(do_call("apl_sincos", {values_.operand(unary.x), prefix("&", variable(is_sine ? first : second)),
+                                         prefix("&", variable(is_sine ? second : first))}));
+  }
 }
 
 void Kernel::scalar(const Stm& stm, ExprPtr value, KernelBlock& out) {
@@ -50,6 +89,12 @@ void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
   out.push_back(kernel::branch(infix("==", values_.operand(op.y), zero), std::move(failed)));
 }
 
+// On a GPU, by a number that the kernel is given.
+bool Kernel::divides_uniformly(const Binary& op) const {
+  return unit_.target.on_device() && (op.op == BinaryOp::div || op.op == BinaryOp::mod) && op.y.is_value() &&
+         outside_.contains(op.y.value()) && is_integer(unit_.function.values.type(op.y).element);
+}
+
 void Kernel::statement(const Stm& stm, KernelBlock& out) {
   const ValueTable& table = unit_.function.values;
   if (barriers_.count(&stm)) {
@@ -67,7 +112,10 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     scalar(stm, values_.unary(unary->op, type_of(unary->x), values_.operand(unary->x)), out);
   } else if (const Binary* binary = get_if<Binary>(stm)) {
     check_divisor(*binary, stm, out);
-    scalar(stm, values_.binary(binary->op, type_of(binary->x), values_.operand(binary->x), values_.operand(binary->y)),
+    const ExprPtr x = values_.operand(binary->x), y = values_.operand(binary->y);
+    scalar(stm,
+           divides_uniformly(*binary) ? values_.uniform_division(binary->op, type_of(binary->x), x, y)
+                                      : values_.binary(binary->op, type_of(binary->x), x, y),
            out);
   } else if (const Compare* compare = get_if<Compare>(stm)) {
     scalar(stm,

@@ -107,6 +107,8 @@ class Values {
   // The scalar operation as an expression.
   kernel::ExprPtr unary(UnaryOp op, ScalarType type, kernel::ExprPtr x);
   kernel::ExprPtr binary(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
+  // div and mod of integers on a GPU by what is the same in all threads.
+  kernel::ExprPtr uniform_division(BinaryOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
   kernel::ExprPtr compare(CompareOp op, ScalarType type, kernel::ExprPtr x, kernel::ExprPtr y);
   kernel::ExprPtr convert(const Convert& op, ScalarType from, kernel::ExprPtr x);
 

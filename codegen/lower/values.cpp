@@ -360,6 +360,10 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   }
 }
 
+ExprPtr Values::uniform_division(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
+  return typed_call(fmt::format("apl_{}_uniform", apl::to_text(op)), type, {std::move(x), std::move(y)});
+}
+
 ExprPtr Values::compare(CompareOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   refuse_storage(type);
   const char* symbol = op == CompareOp::eq ? "==" : op == CompareOp::ne ? "!=" : op == CompareOp::lt ? "<" : "<=";

@@ -114,7 +114,8 @@ std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::s
     }
     filter.members.insert(k);
   }
-  if (filter.scatter == 0 || (filter.count && !counts_flags(*screma, values))) return std::nullopt;
+  const bool counts_one = screma->reduced_count() == 1 && counts_flags(*screma, values);
+  if (filter.scatter == 0 || (filter.count && !counts_one)) return std::nullopt;
   const Scatter& scatter = std::get<Scatter>(body.stms[filter.scatter].op);
   const std::set<Value> derived = made_of(scan.pattern, filter.scatter, body, uses);
   std::set<Value> needed = free_values(scatter.map, values);

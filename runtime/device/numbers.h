@@ -343,6 +343,26 @@ APL_DEVICE uint64_t apl_bits(T a) {
 }
 APL_UNARY(apl_popc, { return T(apl_count_ones(apl_bits(a))); })
 APL_UNARY(apl_clz, { return T(apl_leading_zeros(apl_bits(a)) - int(64 - 8 * sizeof(T))); })
+// div and mod by a number that all threads have: where it is a power of two, as many are, a shift does.
+APL_BINARY(apl_div_uniform, {
+  if (b > 0 && (b & T(b - 1)) == 0) return T(a >> (63 - apl_leading_zeros(apl_bits(b))));
+  return apl_div(a, b);
+})
+APL_BINARY(apl_mod_uniform, {
+  if (b > 0 && (b & T(b - 1)) == 0) return T(a & T(b - 1));
+  return apl_mod(a, b);
+})
+template <class T>
+APL_DEVICE void apl_sincos(T x, T* sine, T* cosine) {
+#if defined(APL_EMULATE)
+  *sine = sin(x), *cosine = cos(x);
+#else
+  if constexpr (sizeof(T) == 4)
+    sincosf(x, sine, cosine);
+  else
+    sincos(x, sine, cosine);
+#endif
+}
 APL_UNARY(apl_abs, {
   if constexpr (apl_traits<T>::is_float)
     return fabs(a);

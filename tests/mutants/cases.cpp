@@ -341,6 +341,18 @@ std::vector<Case> cases() {
                  elements,
                  false,
                  "filtered_scanned"});
+  // Two counts in a register.
+  all.push_back({"parted",
+                 "entry parted [n] (as: [n]i32) : [n]i32 =\n"
+                 "  let flags = map (\\a -> (i32.bool (a < 0), i32.bool (a >= 0))) as\n"
+                 "  let places = scan (\\(a, b) (c, d) -> (a + c, b + d)) (0, 0) flags\n"
+                 "  let below = reduce (+) 0 (map (.0) flags)\n"
+                 "  let is = map2 (\\a (l, r) -> i64.i32 (if a < 0 then l - 1 else below + r - 1)) as places\n"
+                 "  in scatter (#[scratch] copy as) is as\n",
+                 {{"blocks", 5}},
+                 elements,
+                 false,
+                 "parted_xs"});
   all.push_back({"mapped",
                  "entry mapped [m][n] (A: [m][n]i32) : [m][n]i32 = map (map (\\x -> 3 * x + 1)) A\n",
                  {},
@@ -441,11 +453,12 @@ const std::vector<Equivalent>& equivalents() {
     all.push_back(
         {"added folded looked_up", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
     all.push_back({"added folded looked_up", "guard `blocks > 1` 3", "one block's part is number 0"});
-    all.push_back({"swept tiled filtered", "guard `blocks > 1` 1", "its teams are blocks anyway"});
+    all.push_back({"swept tiled filtered parted", "guard `blocks > 1` 1", "its teams are blocks anyway"});
     all.push_back(
-        {"swept tiled filtered", "guard `blocks > 1` 3", "one block's share is cut off where the elements end"});
+        {"swept tiled filtered parted", "guard `blocks > 1` 2", "one block's share is cut off where the elements end"});
     for (const char* array : {"as", "bs", "scanned", "A", "B"})
-      all.push_back({"added folded swept tiled filtered along", fmt::format("guard `apl_aligned<16>({})`", array),
+      all.push_back({"added folded swept tiled filtered parted along",
+                     fmt::format("guard `apl_aligned<16>({})`", array),
                      "what a backend allocates is aligned; only a caller's memory may not be"});
     all.push_back(
         {"added folded looked_up", "guard `team > 32`", "a thread that is a team by itself finds its own value there"});
@@ -453,7 +466,7 @@ const std::vector<Equivalent>& equivalents() {
     for (const int k : {1, 2, 5, 6})
       all.push_back({"swept tiled", fmt::format("guard `step <= lane` {}", k), "what is read instead is dropped"});
     for (const int k : {1, 2}) {
-      all.push_back({"swept tiled", fmt::format("guard `slot > 0` {}", k), "likewise"});
+      all.push_back({"swept tiled", fmt::format("guard `warp > 0` {}", k), "likewise"});
       all.push_back({"swept tiled", fmt::format("guard `lane > 0` {}", k), "likewise"});
     }
     for (const auto& [entry, guard] :
@@ -462,8 +475,8 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({entry, guard, "what a backend allocates is aligned; only a caller's memory may not be"});
     const char* const dropped = "what is read instead is dropped";
     for (const char* guard :
-         {"guard `step <= lane` 1", "guard `step <= lane` 3", "guard `slot > 0` 1", "guard `lane > 0` 1"})
-      all.push_back({"filtered", guard, dropped});
+         {"guard `step <= lane` 1", "guard `step <= lane` 3", "guard `warp > 0` 1", "guard `lane > 0` 1"})
+      all.push_back({"filtered parted", guard, dropped});
     for (const char* guard :
          {"guard `step <= lane` 1", "guard `step <= lane` 2", "guard `lane > 0` 1", "guard `lane > 0` 2"})
       all.push_back({"along", guard, dropped});
@@ -471,15 +484,14 @@ const std::vector<Equivalent>& equivalents() {
     all.push_back({"along", "guard `at + next < bound` 3", "what comes behind the row's end goes nowhere"});
     all.push_back({"filtered", "guard `at < n`", "no more elements are counted than there are"});
     all.push_back({"filtered", "guard `c` 1", "of no elements the sum is the neutral element"});
-    all.push_back({"swept tiled filtered", "warp_barrier 1", "lanes have folded what they asked for by then"});
-    all.push_back({"swept tiled filtered", "guard `warp == 0` 2", "other warps took no number, and 0 is not the last"});
-    all.push_back({"swept tiled filtered", "guard `lane < 32`", "there are as many slots as lanes"});
+    all.push_back({"filtered parted", "guard `place < n` 1", "no more elements are written than there are"});
+    all.push_back({"filtered parted", "warp_barrier 2", "shuffles of a round have brought the lanes together by then"});
+    all.push_back({"swept tiled filtered parted", "warp_barrier 1", "lanes have folded what they asked for by then"});
     all.push_back(
-        {"swept tiled filtered", "guard `tile > 0`", "before the first tile there is nothing: it learns of nothing"});
-    all.push_back({"swept tiled filtered", "guard `lane == 0` 1", "all lanes publish the same"});
-    for (const int k : {7, 8})
-      all.push_back(
-          {"swept", fmt::format("guard `step <= lane` {}", k), "its tiles are within one warp's first round"});
+        {"swept tiled filtered parted", "guard `warp == 0` 2", "other warps took no number, and 0 is not the last"});
+    all.push_back({"swept tiled filtered parted", "guard `tile > 0`",
+                   "before the first tile there is nothing: it learns of nothing"});
+    all.push_back({"swept tiled filtered parted", "guard `lane == 0` 1", "all lanes publish the same"});
     return all;
   }();
   return kAll;
