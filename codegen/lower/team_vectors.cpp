@@ -129,11 +129,14 @@ KernelBlock Team::fold_vectors(const Screma& op, const Stm& stm, const std::vect
   const auto declare_read = [&](Value v) {
     read.push_back(declare({unit_.function.type(v).element, false}, unit_.name(v), held.at(v)));
   };
+  // Rows that it takes lie where the index says.
+  const bool takes_rows =
+      std::ranges::any_of(op.map.params, [&](Value param) { return unit_.function.type(param).is_array(); });
   const bool uses_index = std::ranges::any_of(op.map.body->stms, [&](const Stm& inner) {
     return !held.contains(inner.pattern.front()) &&
            free_values(inner.op, unit_.function.values).contains(op.indices.front());
   });
-  if (uses_index || std::ranges::any_of(op.map.body->results, [&](const Operand& result) {
+  if (takes_rows || uses_index || std::ranges::any_of(op.map.body->results, [&](const Operand& result) {
         return result.is_value() && result.value() == op.indices.front();
       }))
     read.push_back(declare(kIndex, index, infix("+", start_of(vector), inside)));

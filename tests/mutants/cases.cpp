@@ -482,7 +482,6 @@ const std::vector<Equivalent>& equivalents() {
       all.push_back({"along", guard, dropped});
     all.push_back({"along", "guard `own < m` 1", "a team without a row goes through none of its elements"});
     all.push_back({"along", "guard `at + next < bound` 3", "what comes behind the row's end goes nowhere"});
-    all.push_back({"filtered", "guard `at < n`", "no more elements are counted than there are"});
     all.push_back({"filtered", "guard `c` 1", "of no elements the sum is the neutral element"});
     all.push_back({"filtered parted", "guard `place < n` 1", "no more elements are written than there are"});
     all.push_back({"filtered parted", "warp_barrier 2", "shuffles of a round have brought the lanes together by then"});
