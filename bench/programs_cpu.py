@@ -33,6 +33,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[name] = str(options.threads)
 # Pools of several libraries share the cores: who waits must not be in the way of who works.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ["JAX_PLATFORMS"] = "cpu"  # beside a GPU, too
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
 
 import numpy as np  # after the numbers of threads
