@@ -242,13 +242,13 @@ Result<std::vector<OwnedValue>> Program::call_in_place(std::string_view entry, c
   std::unique_lock turn(state_->mutex);
   const Program::State::Known& known = **state_->look_up(entry);
   program::Bridge& bridge = *state_->bridge;
-  program::Arguments arguments(bridge);
+  std::optional<program::Arguments> arguments(std::in_place, bridge);
   std::size_t next = 0;
   for (const BorrowedValue& input : inputs) {
-    const bool is_operand = next < known.sparse.soas.size() && known.sparse.soas[next].first == arguments.size();
+    const bool is_operand = next < known.sparse.soas.size() && known.sparse.soas[next].first == arguments->size();
     if (is_operand) {
       ProgramMatrix::State& matrix = *matrices[next++]->state_;
-      for (const apl_value& value : matrix.values) arguments.borrow(value);
+      for (const apl_value& value : matrix.values) arguments->borrow(value);
       if (!matrix.fitting.empty()) bridge.sparse().plan(bridge.age_of(matrix.key()).value_or(0), matrix.fitting);
       std::ranges::move(matrix.remarks, std::back_inserter(state_->tile_remarks));
       matrix.remarks.clear();
@@ -256,9 +256,9 @@ Result<std::vector<OwnedValue>> Program::call_in_place(std::string_view entry, c
     }
     Status added = Unit{};
     if (reads_in_place(input)) {
-      added = arguments.borrow(input.type, input.shape, input.data);
+      added = arguments->borrow(input.type, input.shape, input.data);
     } else if (!input.on_device) {
-      added = arguments.add(input.type, input.shape, input.data, bytes_of(input));
+      added = arguments->add(input.type, input.shape, input.data, bytes_of(input));
     } else {
       added = make_error(Code::run_argument, {},
                          fmt::format("backend {} cannot read memory of a device", bridge.backend().name()));
@@ -267,7 +267,7 @@ Result<std::vector<OwnedValue>> Program::call_in_place(std::string_view entry, c
   }
   const std::uint64_t mark = bridge.mark();
   bridge.wait_at_end(wait);
-  auto outputs = state_->enter(known.function, arguments.values(), wait);
+  auto outputs = state_->enter(known.function, arguments->values(), wait);
   bridge.wait_at_end(true);
   std::vector<OwnedValue> results;
   const bool on_device = bridge.backend().can_borrow(true);
@@ -286,6 +286,7 @@ Result<std::vector<OwnedValue>> Program::call_in_place(std::string_view entry, c
     }
   auto released = bridge.release_since(mark);
   state_->report_plans(entry);
+  arguments.reset();  // gives blocks back, which is part of this turn
   turn.unlock();
   if (!outputs) return std::move(outputs).error();
   if (!released) return std::move(released).error();
