@@ -1,5 +1,5 @@
 // What a plan costs. GPU: the larger of arithmetic and shared memory, and of memory and cache traffic, overlap only in
-// part (about the root of their squares); latency that nothing hides comes on top, and the last wave of blocks is as
+// part; latency that nothing hides comes on top, and the last wave of blocks is as
 // long as the others. Constants are those with which 733 plans of 62 contractions, and the plans of a table of 216
 // more, come nearest to what they took on an H100 (bench/results/plans-h100-2026-11-26.json, bench/plans_gpu.py).
 #include <math.h>
@@ -196,9 +196,10 @@ static double gpu_copy_instructions(const struct apl_tile_shape* tile, int condi
   if (!has_mainloop) return elements * (12 + 6 * conditions);  // an index, a guard, a load and a store each
   if (conditions > 0) return elements * (12 + 6 * conditions);
   if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
-  // A copy in four lines holds up the others.
-  if (tile->copy == APL_COPY_DEPTH) return elements * (tile->bytes == 8 ? 8 : 24);
-  return elements * 4;
+  // Measured: a copy in four lines holds up the others, of 8 bytes more so (4096^3 in f64 on an H100: 3.65 ms with both
+  // operands along the depth, 2.85 along rows).
+  if (tile->copy == APL_COPY_DEPTH) return elements * (tile->bytes == 8 ? 28 : 11);
+  return elements * 2;
 }
 
 // What a remainder step adds where steps are few, as a factor: its code, which guards each copy, takes as long as a
@@ -251,7 +252,7 @@ static void matrix_cost(const struct apl_contraction* c, const struct apl_plan* 
   cost->seconds = sqrt(compute * compute + cost->memory * cost->memory) + device->launch_us * 1e-6;
   // Blocks of short sums hide nothing themselves: the smaller they are, the better (TCCG 36, 39, 40 and 43: 62 us in
   // tiles of 64 x 64, 67 and 68 in twice as large ones, 72 in those of 128 x 128).
-  const double kShortSum = 32, kSmallest = 64 * 64, kOfLarger = 0.09;
+  const double kShortSum = 24, kSmallest = 64 * 64, kOfLarger = 0.09;
   if ((double)s->reduction <= kShortSum)
     cost->seconds *= 1 + kOfLarger * log2(fmax(1, (double)s->rows[0] * (double)s->rows[1] / kSmallest));
 }
@@ -286,7 +287,8 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
       loads += (double)s->tiles[o].registers * 2, passes += (double)s->tiles[o].registers * 2;
     least = passes / 2;
   }
-  // Products of f64 by matrix units: a third of the instructions' time, and a fragment is loaded once for eight steps.
+  // Products of f64 by matrix units: a quarter of the instructions' time, and a fragment is loaded once for eight
+  // steps.
   const int of_doubles = s->has_mainloop && c->matrix && device->matrix_units && c->operands[0].bytes == 8;
   if (of_doubles) loads /= 4, passes /= 4, least /= 4;
   // Of f32 by tf32 fragments are loaded for eight steps, too, two halves of each. Hand-written kernels do 60 to 70
@@ -308,21 +310,21 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     copy_least += words / device->shared_banks;
   }
   const double fma = registers * (double)c->operations *
-                     (of_doubles ? 0.3
+                     (of_doubles ? 0.24
                       : s->tf32  ? of_tf32
-                                 : 0.9) *
+                                 : 0.8) *
                      device->schedulers * device->warp / device->fmas_per_clock;
-  const double step_overhead = s->has_mainloop ? 20 : 30;
+  const double step_overhead = s->has_mainloop ? 5 : 30;
   const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
   const double put = registers * c->result_bytes / 4 / vector;
-  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 0.6 : 1.2) * put : 10 * put;
+  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 8.0 : 16.0) * put : 10 * put;
   const double tables = s->has_mainloop ? 0 : warps * 100;
   const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
   double shared = warps * reduction * passes + steps * copy_passes + warps * put;
   // Warps that take turns hide each other's waiting; a warp with many products in flight hides its own.
   const struct turns turns = turns_of(s, device);
   const double per_multiprocessor = turns.blocks, resident = turns.resident;
-  const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 19);
+  const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 8);
   const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + device->half_busy_in_flight);
   double instructions = issue / schedulers / busy * remainder_share(c, plan, s);
   const double block = fmax(instructions, shared);
@@ -333,31 +335,26 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const int tile_loop = s->has_mainloop && (double)s->blocks >= kManyBlocks && steps >= stages - 1;
   const double wait = fmax(0, device->copy_cycles - ahead * block / fmax(steps, 1) * resident);
   const double start = device->block_start_cycles;
-  const double kBarrierOfWarp = 7;
-  const double barrier = device->barrier_cycles + kBarrierOfWarp * warps;
-  const double latency = ((tile_loop ? start / kTilesPerBlock : start) + steps * (barrier + wait)) / resident;
-  // The last round of blocks takes nearly as long where it is not full.
-  const double kLastRound = 0.8;
-  const double left_over = (turns.rounds * resident - per_multiprocessor) * kLastRound;
-  cost->arithmetic = instructions * (per_multiprocessor + left_over) / clock;
+  const double latency =
+      ((tile_loop ? start / kTilesPerBlock : start) + steps * (device->barrier_cycles + wait)) / resident;
+  // The last round of blocks takes as long where it is not full.
+  cost->arithmetic = instructions * turns.rounds * resident / clock;
   cost->shared = shared * per_multiprocessor / clock;
   cost->latency = latency * per_multiprocessor / clock;
   cost->shared_bytes = shared * 4 * device->shared_banks * (double)s->blocks;
   cost->read_conflicts = least > 0 ? passes / least : 1;
   cost->write_conflicts = copy_least > 0 ? copy_passes / copy_least : 1;
   // Unaligned results are written in pieces of sectors.
-  const double kShareOfBandwidth = 0.9, kPieces = 0.56, kOverlap = 2.3;
+  const double kShareOfBandwidth = 0.95, kPieces = 0.8, kOverlap = 5, kCache = 0.78;
   const double result = (double)s->points * c->result_bytes;
   const double written = s->has_mainloop && s->aligned_result ? result * written_pieces(c, s, kPieces, 1, device)
                                                               : device->unaligned_write * result;
   const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9 * kShareOfBandwidth);
-  const double cache = cost->cache_bytes / (device->cache_gbs * 1e9);
+  const double cache = cost->cache_bytes / (device->cache_gbs * 1e9 * kCache);
   cost->memory = fmax(memory, cache);
   const double compute = fmax(cost->arithmetic, cost->shared);
   cost->seconds = pow(pow(compute, kOverlap) + pow(cost->memory, kOverlap), 1 / kOverlap) + cost->latency +
                   device->launch_us * 1e-6;
-  // A block alone writes back while nobody computes; two of them take turns.
-  if (resident < 2) cost->seconds += 2 * written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
 }
 
 // ---- CPU ----

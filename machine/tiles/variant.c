@@ -58,7 +58,7 @@ double apl_join_estimate(const struct apl_contraction* c, int64_t splits, const 
 
 // Tiles through shared memory: all is read and written once, elements below 4 bytes more slowly (measured on an H100).
 double apl_copies_estimate(const struct apl_contraction* c, const struct apl_device* device) {
-  const double kSmallElements = 0.56, kLaunches = 3;
+  const double kSmallElements = 0.56, kLaunches = 1.5;
   const double share = c->operands[0].bytes >= 4 ? 1 : c->operands[0].bytes == 2 ? kSmallElements : kSmallElements / 2;
   return c->copies * kLaunches * device->launch_us * 1e-6 +
          2 * (double)c->copied_bytes / (device->memory_gbs * 1e9 * share);
