@@ -229,7 +229,7 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   for (int s = 0; s < 2; ++s)
     bytes += tables[s] * (apl_up((s == 0 ? 2 : 1) * shape->mn_dims[s].extent * kTableEntry, 16) * 16);
   if (shape->mn_dims[1].vector > 1 && !shape->matrix)
-    bytes += shape->threads * shape->mn_dims[1].each * c->result_bytes;
+    bytes += shape->threads * shape->mn_dims[1].each * (c->stored_sum_bytes ? c->stored_sum_bytes : c->result_bytes);
   // Results of matrix units go through the last step's tiles if those have room for them.
   if (shape->matrix) {
     const struct apl_mn_dim *m_dim = &shape->mn_dims[0], *n_dim = &shape->mn_dims[1];
@@ -237,7 +237,8 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
     enum { kWarpRows = 8, kWarpLine = 40, kBlockRows = 16, kBlockApart = 4 };
     const int64_t staged =
         n_dim->warps == 1 ? m_dim->warps * kWarpRows * kWarpLine : kBlockRows * (n_dim->extent + kBlockApart);
-    if (staged * c->widest_result > stage) bytes += staged * c->widest_result;
+    const int64_t element = c->stored_sum_bytes ? c->stored_sum_bytes : c->widest_result;
+    if (staged * element > stage) bytes += staged * element;
   }
   return bytes;
 }
@@ -304,7 +305,8 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   if (doubles && shape->depth > kFewCopies) fragments += apl_most(kManyDoubles - accumulators, 0) / 8;
   // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
-  const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
+  int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
+  if (c->stored_sum_bytes) after = 0;
   shape->needed_registers = accumulators + fragments + after +
                             (shape->has_mainloop ? kOtherRegisters + accumulators / 8 + spread : kOtherRegisters / 2);
   shape->thread_registers = apl_most(shape->needed_registers, shape->has_mainloop ? kFewest : 0);
