@@ -230,6 +230,7 @@ const char* apl_variant_name(int variant) {
     case APL_VARIANT_SPLIT: return "split";
     case APL_VARIANT_UNTILED: return "untiled";
     case APL_VARIANT_TRANSPOSED: return "transposed";
+    case APL_VARIANT_ALIGNED: return "aligned";
     case APL_VARIANTS: break;
   }
   return "";
@@ -262,7 +263,8 @@ static double price(enum apl_variant variant, const struct apl_contraction* whol
       return s.splits > 1 ? s.seconds : -1;
     }
     case APL_VARIANT_UNTILED: return apl_untiled_estimate(c, device);
-    case APL_VARIANT_TRANSPOSED: return plans ? best_time(c, plans, device, &plan) : -1;
+    case APL_VARIANT_TRANSPOSED:
+    case APL_VARIANT_ALIGNED: return plans ? best_time(c, plans, device, &plan) : -1;
     case APL_VARIANTS: break;
   }
   return -1;
@@ -277,7 +279,7 @@ int apl_variant_select(const struct apl_contraction* c, const struct apl_variant
   for (int v = APL_VARIANT_TILED; v < APL_VARIANTS; ++v) {
     choice->seconds[v] = price((enum apl_variant)v, c, lists, device, choice);
     if (choice->seconds[v] < 0 || (only != 0 && only != v)) continue;
-    const double alike = v == APL_VARIANT_TRANSPOSED ? kTransposedAlike : kVariantsAlike;
+    const double alike = v >= APL_VARIANT_TRANSPOSED ? kTransposedAlike : kVariantsAlike;
     if (least >= 0 && choice->seconds[v] * alike >= least) continue;
     least = choice->seconds[v], choice->variant = v;
   }
