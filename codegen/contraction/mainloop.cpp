@@ -112,6 +112,9 @@ std::unique_ptr<Mainloop> MainloopLowering::make_mainloop(const SegOp& op) {
       if (mainloop->has_fragments()) tile.swizzled = tile.may_swizzle;
   }
   if (mainloop->stages > 1) find_steps(*mainloop, *op.body);
+  mainloop->stored_stm = stored_code(op, unit_.function.values);
+  if (mainloop->stored_stm != nullptr)
+    mainloop->stored_each = epilogue_map(std::get<SegOp>(mainloop->stored_stm->op), unit_.function.values);
   return mainloop;
 }
 

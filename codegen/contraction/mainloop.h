@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "codegen/contraction/epilogue_split.h"
 #include "codegen/lower/lower.h"
 #include "ir/schedule.h"
 
@@ -157,6 +159,14 @@ struct Mainloop {
   kernel::ExprPtr half;                       // which half of the M dim's tables
   bool aligned = false;                       // of what is made now: matrix units' copies are of vectors
   kernel::ExprPtr reduces;                    // whether there are steps; null: sure
+
+  // Code after the reduction that is done where results are stored (stored_code.cpp): the statement and its map; null:
+  // there is none.
+  const Stm* stored_stm = nullptr;
+  const Screma* stored_each = nullptr;
+  std::array<std::set<Value>, 2> stored_indices;  // of M and N in it
+  Epilogue stored;
+  std::vector<Stm> stored_beside;  // its reads of elements that lie where the results' do, its map's last parameters
 };
 
 class MainloopLowering final : public MainloopPart, KernelPart {
@@ -230,6 +240,31 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void start_products(const Stm& stm, Block& out);
   void finish_products(const Stm& stm, Block& out);
   void on_sums(const char* function, const Stm& stm, Block& out);
+  // What goes from registers to memory: results, one each, or the sum that code makes all results of.
+  struct Passage {
+    std::string from;
+    ScalarType element;
+    std::vector<std::string> targets;
+  };
+  // An element in the block, and arrays of what the code has read once for its row and for columns.
+  struct StoredPlace {
+    ExprPtr row, column, nth_column = number_of(0);
+    std::vector<std::string> of_row = {}, of_column = {};
+  };
+  using Numbered = std::function<ExprPtr(const ExprPtr&)>;
+  Poly stored_position(const SegOp& op) const;
+  void prepare_stored_code(const SegOp& op);
+  void place_stored(std::size_t s, const ExprPtr& at, const std::vector<Stm>& code, Block& out);
+  std::vector<std::string> stored_reads(std::size_t s, std::int64_t count, const Numbered& at, const Numbered& inside,
+                                        Block& out);
+  std::vector<ExprPtr> stored_results(const ExprPtr& sum, const StoredPlace& place, const std::vector<ExprPtr>& beside,
+                                      Block& out);
+  Block store_element(const Passage& passage, const ExprPtr& value, const ExprPtr& position, const StoredPlace& place);
+  Block store_vector(const Passage& passage, const ExprPtr& from, const ExprPtr& position,
+                     const std::function<StoredPlace(const ExprPtr&)>& place);
+  std::vector<ExprPtr> read_beside(const ExprPtr& position);
+  std::vector<std::string> arrays_beside();
+  std::vector<Passage> passages(const SegOp& op);
   void mainloop_write(const SegOp& op, Block& out);
   ExprPtr aligned_results(const SegOp& op);
   void matrix_write(const SegOp& op, Block& out);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 
+#include "codegen/contraction/epilogue_split.h"
 #include "ir/schedule.h"
 #include "ir/walk.h"
 #include "machine/tiles/plan.h"
@@ -128,6 +129,8 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
   for (const Operand& neutral : contract->reduce.neutral)
     data.accumulator_bytes += std::max(4, byte_size(values.type(neutral).element));
   data.epilogue_arrays = epilogue_reads(*op, values);
+  if (lower::stored_code(*op, values) != nullptr)
+    data.stored_sum_bytes = byte_size(values.type(contract->reduce.neutral[0]).element);
   if (schedule.unit == Schedule::Unit::matrix)
     data.matrix_products = matrix_products(contract->map, contract->reduce.op, stm.attributes, values);
   data.operations = operations_of(*contract, values);
@@ -146,6 +149,7 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
   c.widest_result = data.widest_result;
   c.accumulator_bytes = data.accumulator_bytes;
   c.epilogue_arrays = data.epilogue_arrays;
+  c.stored_sum_bytes = data.stored_sum_bytes;
   c.operations = static_cast<float>(data.operations);
   c.general = schedule.unit == Schedule::Unit::general;
   c.matrix = data.matrix_products;

@@ -25,6 +25,7 @@ struct PlanData {
   std::size_t space_rank = 0;
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
   int epilogue_arrays = 0;        // that the epilogue reads
+  int stored_sum_bytes = 0;       // a sum, if the epilogue is done where results are stored; else 0
   int copies = 0;                 // operands that kernels of the same alternative transpose before
   bool parts_transposed = false;  // those of the alternative `split` are of transposed operands
   int matrix_products = 0;        // of matrix units for one of the contraction's; 0: it is none for them

@@ -154,11 +154,11 @@ std::string contraction_text(const PlanData& data, Values& host) {
     operands.push_back(fmt::format("{{{}, {}, {{{}, {}}}, {{{}}}}}", one.bytes, one.conditions, one.row_numbers[0],
                                    one.row_numbers[1], fmt::join(strides, ", ")));
   }
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(),
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(),
                      data.space_rank, data.schedule.operands.size(), data.result_bytes, data.widest_result,
-                     data.accumulator_bytes, data.epilogue_arrays, known.general, known.matrix, known.copies,
-                     number(data.copied_bytes), known.parts_transposed, fmt::format("{:.1f}", data.operations),
-                     fmt::join(dims, ", "), fmt::join(operands, ", "));
+                     data.accumulator_bytes, data.epilogue_arrays, data.stored_sum_bytes, known.general, known.matrix,
+                     known.copies, number(data.copied_bytes), known.parts_transposed,
+                     fmt::format("{:.1f}", data.operations), fmt::join(dims, ", "), fmt::join(operands, ", "));
 }
 
 std::string plan_kernel_text(const Module& module, const apl::Function& function, const PlanData& data,

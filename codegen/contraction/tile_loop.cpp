@@ -115,8 +115,12 @@ void MainloopLowering::mainloop_head(KernelBlock& out) {
 // All of the kernel's body: the tile loop, whose iterations are indices of the M dim.
 void MainloopLowering::tile_loop(const SegOp& op, KernelBlock& out) {
   const auto top = static_cast<std::ptrdiff_t>(out.size());
+  // What code makes where results are stored is never in registers as a whole.
+  std::set<Value> unused;
+  if (mainloop_->stored_stm != nullptr)
+    for (const Value v : mainloop_->stored_stm->pattern) unused.insert(unit_.function.type(v).memory->block);
   for (const Stm& stm : op.body->stms)
-    if (const Alloc* alloc = get_if<Alloc>(stm)) {
+    if (const Alloc* alloc = get_if<Alloc>(stm); alloc && !unused.contains(stm.pattern.front())) {
       const auto tile = mainloop_->tiles.find(stm.pattern.front());
       if (tile != mainloop_->tiles.end()) tile->second.offset = shared_bytes_;
       if (tile == mainloop_->tiles.end() || !tile->second.resident) declare_shared(stm, *alloc, out);

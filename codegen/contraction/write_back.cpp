@@ -39,18 +39,11 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
     const ExprPtr group = mul(infix("/", i, number_of(m_dim.vector)), number_of(m_dim.lanes * m_dim.vector));
     return plus(plus(variable(m_dim.first), group), infix("%", i, number_of(m_dim.vector)));
   };
-  struct Result {
-    std::string target, acc;
-    ScalarType element;
-  };
-  std::vector<Result> results;
-  for (std::size_t k = 0; k < op.results.size(); ++k) {
-    const Type& type = values.type(stm_.pattern[k]);
-    results.push_back({buffer(type.memory->block, stm_.location).name,
-                       buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name,
-                       type.element});
-  }
-  out.push_back(comment("write-back; what is out of range is dropped"));
+  const bool has_code = mainloop.stored_stm != nullptr;
+  if (has_code) prepare_stored_code(op);
+  const std::vector<Passage> all = passages(op);
+  out.push_back(comment(has_code ? "code after the reduction and write-back; what is out of range is dropped"
+                                 : "write-back; what is out of range is dropped"));
 
   if (mainloop.matrix()) {
     if (contiguous)
@@ -69,16 +62,31 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
       {assign(kernel::element(columns, variable(g)),
               kernel::element(n_dim.results,
                               plus(variable(n_dim.first), mul(variable(g), number_of(n_dim.lanes * n_dim.vector)))))}));
+  const ExprPtr vector = number_of(n_dim.vector);
+  const auto column_of = [&](const ExprPtr& j) {
+    const ExprPtr group = mul(infix("/", j, vector), number_of(n_dim.lanes * n_dim.vector));
+    return plus(plus(variable(n_dim.first), group), infix("%", j, vector));
+  };
+  const auto is_inside = [](const ExprPtr& at) { return infix(">=", at, number_of(0)); };
+  const std::vector<std::string> of_column = stored_reads(
+      1, n_dim.each, column_of,
+      [&](const ExprPtr& j) { return is_inside(kernel::element(columns, infix("/", j, vector))); }, direct);
+  const auto in_row = [&](const ExprPtr& row) { return [&, row](const ExprPtr&) { return row; }; };
+  KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, row_of(variable(i)))))};
+  const std::vector<std::string> of_row =
+      stored_reads(0, 1, in_row(row_of(variable(i))), in_row(is_inside(variable(z))), row);
   KernelBlock stores;
-  for (const Result& result : results)
-    stores.push_back(do_call(fmt::format("apl_store<{}>", n_dim.vector),
-                             {variable(result.target), plus(variable(z), kernel::element(columns, variable(g))),
-                              plus(plus(variable(result.acc), mul(variable(i), number_of(n_dim.each))),
-                                   mul(variable(g), number_of(n_dim.vector)))}));
+  for (const Passage& passage : all)
+    append(stores, store_vector(passage, plus(mul(variable(i), number_of(n_dim.each)), mul(variable(g), vector)),
+                                plus(variable(z), kernel::element(columns, variable(g))), [&](const ExprPtr& e) {
+                                  const ExprPtr j = plus(mul(variable(g), vector), e);
+                                  const ExprPtr first = plus(variable(n_dim.first),
+                                                             mul(variable(g), number_of(n_dim.lanes * n_dim.vector)));
+                                  return StoredPlace{row_of(variable(i)), plus(first, e), j, of_row, of_column};
+                                }));
   const auto inside = [](const ExprPtr& a, const ExprPtr& b) {
     return infix("&&", infix(">=", a, number_of(0)), infix(">=", b, number_of(0)));
   };
-  KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, row_of(variable(i)))))};
   row.push_back(unrolled(
       g, groups, {kernel::branch(inside(variable(z), kernel::element(columns, variable(g))), std::move(stores))}));
   direct.push_back(unrolled(i, m_dim.each, std::move(row)));
@@ -92,7 +100,10 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
   const std::int64_t width = n_dim.lanes * n_dim.each, per_warp = m_dim.lanes * width;
   const std::string wide = unit_.fresh("column"), part = unit_.fresh("c"), line = unit_.fresh("l");
   staged.push_back(declare_array(kIndex, columns, (width + unit_.target.warp - 1) / unit_.target.warp));
-  const ExprPtr column = plus(variable(mainloop.lane), mul(variable(part), number_of(unit_.target.warp)));
+  const auto in_line = [&](const ExprPtr& nth) {
+    return plus(variable(mainloop.lane), mul(nth, number_of(unit_.target.warp)));
+  };
+  const ExprPtr column = in_line(variable(part));
   const std::int64_t parts = (width + unit_.target.warp - 1) / unit_.target.warp;
   const auto beyond = [&](ExprPtr value) {
     return width % unit_.target.warp == 0 ? value : select(infix("<", column, number_of(width)), value, number_of(-1));
@@ -102,14 +113,17 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
                {assign(kernel::element(columns, variable(part)),
                        beyond(kernel::element(n_dim.results, plus(variable(n_dim.warp_first), column))))}));
   const ExprPtr warp_at = mul(infix("/", variable(mainloop.thread), number_of(unit_.target.warp)), number_of(per_warp));
-  for (const Result& result : results) {
+  const std::vector<std::string> of_columns = stored_reads(
+      1, parts, [&](const ExprPtr& nth) { return plus(variable(n_dim.warp_first), in_line(nth)); },
+      [&](const ExprPtr& nth) { return is_inside(kernel::element(columns, nth)); }, staged);
+  for (const Passage& passage : all) {
     Stmt shared;
     shared.kind = Stmt::Kind::shared;
-    shared.name = unit_.fresh(result.target + "_s");
-    shared.type = {result.element, false};
+    shared.name = unit_.fresh(passage.targets[0] + "_s");
+    shared.type = {passage.element, false};
     shared.count = mainloop.threads / unit_.target.warp * per_warp;
     shared.offset = (shared_bytes_ + 15) / 16 * 16;
-    shared_bytes_ = shared.offset + shared.count * static_cast<std::int64_t>(byte_size(result.element));
+    shared_bytes_ = shared.offset + shared.count * static_cast<std::int64_t>(byte_size(passage.element));
     staged.push_back(shared);
     const std::string j = unit_.fresh("i"), h = unit_.fresh("g"), y = unit_.fresh("z");
     KernelBlock pass{do_call("apl_warp_barrier", {})};
@@ -121,7 +135,7 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
     pass.push_back(unrolled(h, groups,
                             {do_call(fmt::format("apl_store<{}>", n_dim.vector),
                                      {variable(shared.name), put,
-                                      plus(plus(variable(result.acc), mul(variable(j), number_of(n_dim.each))),
+                                      plus(plus(variable(passage.from), mul(variable(j), number_of(n_dim.each))),
                                            mul(variable(h), number_of(n_dim.vector)))})}));
     pass.push_back(do_call("apl_warp_barrier", {}));
     const ExprPtr their =
@@ -132,11 +146,14 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
     KernelBlock lines{declare(kIndex, y, kernel::element(m_dim.results, plus(here, their)))};
     const ExprPtr got =
         kernel::element(shared.name, plus(plus(warp_at, mul(variable(line), number_of(width))), column));
-    KernelBlock put_down{
-        assign(kernel::element(result.target, plus(variable(y), kernel::element(columns, variable(part)))), got)};
-    const ExprPtr beside = infix(">=", kernel::element(columns, variable(part)), number_of(0));
-    lines.push_back(kernel::branch(infix(">=", variable(y), number_of(0)),
-                                   {unrolled(part, parts, {kernel::branch(beside, std::move(put_down))})}));
+    KernelBlock line_of{};
+    const std::vector<std::string> of_line = stored_reads(0, 1, in_row(their), nullptr, line_of);
+    KernelBlock put_down =
+        store_element(passage, got, plus(variable(y), kernel::element(columns, variable(part))),
+                      {their, plus(variable(n_dim.warp_first), column), variable(part), of_line, of_columns});
+    line_of.push_back(unrolled(
+        part, parts, {kernel::branch(is_inside(kernel::element(columns, variable(part))), std::move(put_down))}));
+    lines.push_back(kernel::branch(is_inside(variable(y)), std::move(line_of)));
     pass.push_back(unrolled(line, m_dim.lanes, std::move(lines)));
     staged.push_back(unrolled(j, m_dim.each, std::move(pass)));
   }
@@ -150,28 +167,28 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
 // Straight from registers where no neighbours in a row of results lie together.
 void MainloopLowering::matrix_write(const SegOp& op, KernelBlock& out) {
   const Mainloop& mainloop = *mainloop_;
-  const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
   const auto place = [&](const MnDim& mn, const ExprPtr& i) {
     const ExprPtr group = mul(infix("/", i, number_of(mn.vector)), number_of(mn.lanes * mn.vector));
     return plus(plus(variable(mn.first), group), infix("%", i, number_of(mn.vector)));
   };
   const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), z = unit_.fresh("z"), column = unit_.fresh("column");
-  KernelBlock store;
-  for (std::size_t k = 0; k < op.results.size(); ++k) {
-    const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
-    const std::string target = buffer(values.type(stm_.pattern[k]).memory->block, stm_.location).name;
-    store.push_back(assign(kernel::element(target, plus(variable(z), variable(column))),
-                           kernel::element(acc, plus(mul(variable(i), number_of(n_dim.each)), variable(j)))));
-  }
-  KernelBlock each{
-      declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), place(n_dim, variable(j))}))};
-  each.push_back(
-      kernel::branch(infix("&&", infix(">=", variable(z), number_of(0)), infix(">=", variable(column), number_of(0))),
-                     std::move(store)));
+  const ExprPtr at_row = place(m_dim, variable(i)), at_column = place(n_dim, variable(j));
+  const auto same = [](const ExprPtr& at) { return [at](const ExprPtr&) { return at; }; };
+  const auto is_inside = [](const ExprPtr& at) { return infix(">=", at, number_of(0)); };
+  KernelBlock row, store;
+  const std::vector<std::string> of_row = stored_reads(0, 1, same(at_row), same(is_inside(variable(z))), row);
+  const std::vector<std::string> of_column = stored_reads(1, 1, same(at_column), nullptr, store);
+  for (const Passage& passage : passages(op))
+    append(store,
+           store_element(passage,
+                         kernel::element(passage.from, plus(mul(variable(i), number_of(n_dim.each)), variable(j))),
+                         plus(variable(z), variable(column)), {at_row, at_column, number_of(0), of_row, of_column}));
+  KernelBlock each{declare(kIndex, column, call("apl_read_anew", {variable(n_dim.results), at_column}))};
+  each.push_back(kernel::branch(infix("&&", is_inside(variable(z)), is_inside(variable(column))), std::move(store)));
   const ExprPtr here = mul(mainloop.half, number_of(m_dim.extent));
-  KernelBlock row{declare(kIndex, z, kernel::element(m_dim.results, plus(here, place(m_dim, variable(i))))),
-                  unrolled(j, n_dim.each, std::move(each))};
+  row.insert(row.begin(), declare(kIndex, z, kernel::element(m_dim.results, plus(here, at_row))));
+  row.push_back(unrolled(j, n_dim.each, std::move(each)));
   out.push_back(unrolled(i, m_dim.each, std::move(row)));
 }
 
@@ -180,7 +197,6 @@ void MainloopLowering::matrix_write(const SegOp& op, KernelBlock& out) {
 // step's tiles have room for them: all products are done, and copies into that stage wait for the next step's barrier.
 void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
   const Mainloop& mainloop = *mainloop_;
-  const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
   const std::int64_t warp = unit_.target.warp;
   const MatrixStaging staging = matrix_staging(m_dim, n_dim);
@@ -194,15 +210,15 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
   const auto pass_barrier = [&] { return is_warps ? do_call("apl_warp_barrier", {}) : barrier(); };
   const std::string warp_at = unit_.fresh("warp");
   out.push_back(declare(kInt, warp_at, infix("/", variable(mainloop.thread), number_of(warp))));
-  for (std::size_t k = 0; k < op.results.size(); ++k) {
-    const Type& type = values.type(stm_.pattern[k]);
-    const std::string target = buffer(type.memory->block, stm_.location).name;
-    const std::string acc = buffer(values.type(op.body->results[k].value()).memory->block, stm_.location).name;
-    const auto bytes = static_cast<std::int64_t>(byte_size(type.element));
+  std::int64_t widest = 0;
+  for (const Passage& passage : passages(op))
+    widest = std::max(widest, static_cast<std::int64_t>(byte_size(passage.element)));
+  for (const Passage& passage : passages(op)) {
+    const auto bytes = static_cast<std::int64_t>(byte_size(passage.element));
     Stmt shared;
     shared.kind = Stmt::Kind::shared;
-    shared.name = unit_.fresh(target + "_s");
-    shared.type = {type.element, false};
+    shared.name = unit_.fresh(passage.targets[0] + "_s");
+    shared.type = {passage.element, false};
     ExprPtr from = number_of(0);
     if (staging.elements() * bytes <= stage_bytes) {
       // Other warps' products read it; where lines are the block's, so does its barrier say.
@@ -218,9 +234,6 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
     } else {
       if (own_staging_ < 0) {
         own_staging_ = (shared_bytes_ + 15) / 16 * 16;
-        std::int64_t widest = 0;
-        for (const Value result : stm_.pattern)
-          widest = std::max(widest, static_cast<std::int64_t>(byte_size(values.type(result).element)));
         shared_bytes_ = own_staging_ + staging.elements() * widest;
       }
       shared.offset = own_staging_;
@@ -255,9 +268,9 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
         plus(mul(variable(c), number_of(groups * n_dim.vector)), mul(variable(g), number_of(n_dim.vector)));
     const ExprPtr put = plus(plus(variable(first), mul(my_line, number_of(staging.apart))),
                              plus(variable(n_dim.first), mul(variable(g), number_of(n_dim.lanes * n_dim.vector))));
-    KernelBlock store{
-        do_call(fmt::format("apl_store<{}>", n_dim.vector),
-                {variable(shared.name), put, plus(plus(variable(acc), mul(row, number_of(n_dim.each))), nth)})};
+    KernelBlock store{do_call(
+        fmt::format("apl_store<{}>", n_dim.vector),
+        {variable(shared.name), put, plus(plus(variable(passage.from), mul(row, number_of(n_dim.each))), nth)})};
     KernelBlock pass{pass_barrier(), unrolled(e, staging.each, {unrolled(g, groups, std::move(store))}),
                      pass_barrier()};
     // Lines are shared out among the warps that put them down.
@@ -268,12 +281,22 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
     const ExprPtr got = kernel::element(
         shared.name, plus(plus(variable(first), mul(nth_line, number_of(staging.apart))), in_line(variable(part))));
     const ExprPtr column = kernel::element(columns, variable(part));
-    KernelBlock write{kernel::branch(infix(">=", column, number_of(0)),
-                                     {assign(kernel::element(target, plus(variable(z), column)), got)})};
+    const auto same = [](const ExprPtr& at) { return [at](const ExprPtr&) { return at; }; };
+    const std::vector<std::string> of_column = stored_reads(
+        1, parts, [&](const ExprPtr& nth_part) { return plus(piece, in_line(nth_part)); },
+        [&](const ExprPtr& nth_part) { return infix(">=", kernel::element(columns, nth_part), number_of(0)); },
+        columns_of);
+    KernelBlock line_of;
+    const std::vector<std::string> of_line = stored_reads(0, 1, same(at_row), nullptr, line_of);
+    KernelBlock write{kernel::branch(
+        infix(">=", column, number_of(0)),
+        store_element(passage, got, plus(variable(z), column),
+                      {at_row, plus(piece, in_line(variable(part))), variable(part), of_line, of_column}))};
+    line_of.push_back(unrolled(part, parts, std::move(write)));
     KernelBlock pick{declare(kIndex, z,
                              call("apl_read_anew", {variable(m_dim.results),
                                                     plus(mul(mainloop.half, number_of(m_dim.extent)), at_row)})),
-                     kernel::branch(infix(">=", variable(z), number_of(0)), {unrolled(part, parts, std::move(write))})};
+                     kernel::branch(infix(">=", variable(z), number_of(0)), std::move(line_of))};
     if (staging.lines % warps != 0)
       pick = {kernel::branch(infix("<", nth_line, number_of(staging.lines)), std::move(pick))};
     pass.push_back(unrolled(line, (staging.lines + warps - 1) / warps, std::move(pick)));
@@ -309,6 +332,13 @@ ExprPtr MainloopLowering::aligned_results(const SegOp& op) {
     const ExprPtr base =
         call(fmt::format("apl_aligned<{}>", bytes), {variable(buffer(type.memory->block, stm_.location).name)});
     test = test ? infix("&&", test, base) : base;
+  }
+  for (const Stm& stm : mainloop_->stored_beside) {
+    const Type& type = values.type(std::get<Index>(stm.op).array);
+    const auto bytes = n_dim.vector * static_cast<std::int64_t>(byte_size(type.element));
+    test =
+        infix("&&", test,
+              call(fmt::format("apl_aligned<{}>", bytes), {variable(buffer(type.memory->block, stm_.location).name)}));
   }
   if (const ExprPtr sizes = aligned(positions, n_dim.vector)) test = infix("&&", test, sizes);
   return test;

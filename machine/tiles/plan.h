@@ -48,6 +48,7 @@ struct apl_contraction {
   int32_t result_bytes, widest_result;  // of all results' elements together, and of the widest
   int32_t accumulator_bytes;            // of one point's accumulators
   int32_t epilogue_arrays;              // that the epilogue reads
+  int32_t stored_sum_bytes;             // a sum, if the epilogue is done where results are stored; else 0
   int32_t general;                      // not the mainloop, even where there are M and N dims
   int32_t matrix;                       // products of matrix units that make one of these; 0: it is none for them
   int32_t copies;                       // operands that kernels before transpose,

@@ -229,7 +229,7 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
   for (int s = 0; s < 2; ++s)
     bytes += tables[s] * (apl_up((s == 0 ? 2 : 1) * shape->mn_dims[s].extent * kTableEntry, 16) * 16);
   if (shape->mn_dims[1].vector > 1 && !shape->matrix)
-    bytes += shape->threads * shape->mn_dims[1].each * c->result_bytes;
+    bytes += shape->threads * shape->mn_dims[1].each * (c->stored_sum_bytes ? c->stored_sum_bytes : c->result_bytes);
   // Results of matrix units go through the last step's tiles if those have room for them.
   if (shape->matrix) {
     const struct apl_mn_dim *m_dim = &shape->mn_dims[0], *n_dim = &shape->mn_dims[1];
@@ -237,7 +237,8 @@ static int64_t mainloop_shared(const struct apl_contraction* c, const struct apl
     enum { kWarpRows = 8, kWarpLine = 40, kBlockRows = 16, kBlockApart = 4 };
     const int64_t staged =
         n_dim->warps == 1 ? m_dim->warps * kWarpRows * kWarpLine : kBlockRows * (n_dim->extent + kBlockApart);
-    if (staged * c->widest_result > stage) bytes += staged * c->widest_result;
+    const int64_t element = c->stored_sum_bytes ? c->stored_sum_bytes : c->widest_result;
+    if (staged * element > stage) bytes += staged * element;
   }
   return bytes;
 }
@@ -275,9 +276,10 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     kEpilogue = 8,
     kEpilogueArray = 14,
     kCondition = 6,
-    kManyDoubles = 128
+    kManyDoubles = 128,
+    kFewPieces = 8
   };
-  int64_t fragments = 0, spread = 0;
+  int64_t fragments = 0, spread = 0, pieces = 0;
   for (int o = 0; o < c->operand_count; ++o) {
     const struct apl_tile_shape* tile = &shape->tiles[o];
     int64_t each = shape->has_mainloop && tile->mn != APL_NO_MN_DIM ? shape->mn_dims[tile->mn].each : tile->registers;
@@ -290,7 +292,10 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
     // Copies are unrolled, and many of them keep many addresses; more so where a thread changes rows between them.
     const int64_t copies = shape->has_mainloop && !tile->resident ? tile->rows * tile->depth / shape->threads : 0;
     const int changes = tile->copy != APL_COPY_DEPTH && tile->rows > shape->threads;
-    if (!shape->matrix)
+    // Where a piece of 16 bytes comes from is kept; of the first ones the rest has room.
+    if (shape->matrix)
+      pieces += tile->rows * tile->depth * tile->bytes / 16 / shape->threads;
+    else
       spread = apl_most(spread, changes ? copies * kRows : apl_most(copies - kFewCopies, 0) * kCopies);
   }
   // One product of tf32 with 128 accumulators takes 233 registers, three with 64 take 195, and with 128 spill some
@@ -302,9 +307,13 @@ static void estimate_registers(const struct apl_contraction* c, struct apl_plan_
   if (doubles) fragments += apl_most(kManyDoubles - accumulators, 0) * 5 / 16;
   // More of them where steps are deep: with sums in 16 registers more than 128 in all.
   if (doubles && shape->depth > kFewCopies) fragments += apl_most(kManyDoubles - accumulators, 0) / 8;
+  fragments += 2 * apl_most(pieces - kFewPieces, 0);
   // What the epilogue reads is loaded ahead, with an address for each row.
   const int64_t of_array = shape->tf32 ? 2 * shape->mn_dims[0].each : kEpilogueArray;
-  const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 ? kEpilogue + of_array * c->epilogue_arrays : 0;
+  // Where results are stored, it has room beside the sums.
+  const int64_t after = shape->has_mainloop && c->epilogue_arrays > 0 && c->stored_sum_bytes == 0
+                            ? kEpilogue + of_array * c->epilogue_arrays
+                            : 0;
   shape->needed_registers = accumulators + fragments + after +
                             (shape->has_mainloop ? kOtherRegisters + accumulators / 8 + spread : kOtherRegisters / 2);
   shape->thread_registers = apl_most(shape->needed_registers, shape->has_mainloop ? kFewest : 0);

@@ -40,7 +40,7 @@ int apl_contraction_parts(const struct apl_contraction* c, int64_t splits, struc
   // Parts are written as they were accumulated.
   parts->result_bytes = c->accumulator_bytes;
   parts->widest_result = (int32_t)apl_least(c->accumulator_bytes, 8);
-  parts->epilogue_arrays = 0;  // the join does what comes after
+  parts->epilogue_arrays = parts->stored_sum_bytes = 0;  // the join does what comes after
   return 1;
 }
 

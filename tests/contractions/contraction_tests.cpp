@@ -8,7 +8,8 @@
 // What the model chooses for random contractions of rank up to 10 (defaults.h).
 //   apl_contraction_tests --spills [--every-plan] [--count=200]
 // What ptxas says of these kernels, without a GPU (spills.h).
-//   apl_contraction_tests --spills --suite=bench/tccg48.txt [--every=1] [--only=NAME]
+//   apl_contraction_tests --spills --suite=bench/tccg48.txt [--every=1] [--only=NAME] [--types=f32,f64,f16]
+//                         [--forms=plain] [--first-plans=1]
 // The same of the contractions that are measured (suite.h).
 #include <fmt/format.h>
 
@@ -36,6 +37,8 @@ int main(int argc, char** argv) {
   apl::CommandLine line("runs random contractions with random plans on every backend against the interpreter");
   std::uint64_t seed = 1, count = 100, batch = 50, every = 1;
   std::string suite, only;
+  std::uint64_t first_plans = 1;
+  std::vector<std::string> types{"f32", "f64", "f16"}, forms{"plain"};
   int shrink_seconds = 60, most_shrunk = 3;
   bool print = false, thesis = false, huge = false, defaults = false, spills = false, every_plan = false;
   CheckOptions options;
@@ -57,6 +60,9 @@ int main(int argc, char** argv) {
   line.option("--suite", suite, "--spills: file of TCCG's contractions; they and the others that are measured");
   line.option("--only", only, "--spills --suite: contractions whose names, as tccg_20_f16, have this in them");
   line.option("--every", every, "--spills --suite: every so manieth contraction");
+  line.choices("--types", types, suite_kinds(), "--spills --suite: of factors");
+  line.choices("--forms", forms, suite_forms(), "--spills --suite: code after the reduction");
+  line.option("--first-plans", first_plans, "--spills --suite: so many plans that a program would try");
   line.flag("--every-plan", every_plan, "--spills: all kernels that a program could choose, with their registers");
   line.flag("--small", thesis_options.small, "--thesis, --huge, --defaults: sizes for emulation");
   if (const auto code = line.parse(argc, argv)) return *code;
@@ -71,10 +77,10 @@ int main(int argc, char** argv) {
       return kSkipped;
     }
     if (spills && !suite.empty()) {
-      auto measured = measured_suite(suite);
+      auto measured = measured_suite(suite, types, forms);
       if (measured)
         std::erase_if(*measured, [&](const Measured& one) { return one.entry.find(only) == one.entry.npos; });
-      if (measured) return run_suite_spills(*measured, every, batch, every_plan || print, stop) ? 0 : 1;
+      if (measured) return run_suite_spills(*measured, every, batch, every_plan || print, first_plans, stop) ? 0 : 1;
       fmt::print("{}\n", measured.error().message);
       return 1;
     }

@@ -99,10 +99,11 @@ Result<SpillBatch> make_batch(const std::vector<Measured>& programs) {
     lower::Unit unit(**function, cuda_target(), {}, file);
     const auto plan_kernels = lower::find_plan_kernels(unit, codegen);
     const auto variants = lower::find_variants(unit, codegen, plan_kernels);
-    if (variants.size() != 1) return make_error(Code::bug_internal, {}, asked.entry + " has not one tiled contraction");
     Subject& subject = batch.subjects.emplace_back();
     subject.sizes = asked.sizes;
     subject.function = *function;
+    if (variants.empty()) continue;  // by other kernels
+    if (variants.size() > 1) return make_error(Code::bug_internal, {}, asked.entry + " has several contractions");
     subject.variants = variants.begin()->second;
     const auto& sets = lists.variants.at(subject.variants->tiled().name + "_variants");
     for (auto&& [family, plan_kernels, set] : ranges::views::zip(subject.families, subject.variants->plans, sets)) {
@@ -161,6 +162,20 @@ Choice choose(Subject& subject, const apl_device& device) {
   return choice;
 }
 
+// The first `count` plans that a program would try, were each before it to spill.
+std::vector<Choice> first_choices(Subject& subject, const apl_device& device, std::size_t count) {
+  const auto kept = subject.families;
+  std::vector<Choice> made;
+  while (made.size() < count) {
+    const Choice next = choose(subject, device);
+    if (!next.family || next.family->spilled[next.plan] != 0) break;
+    made.push_back(next);
+    next.family->spilled[next.plan] = 1;
+  }
+  for (auto&& [family, before] : ranges::views::zip(subject.families, kept)) family.spilled = before.spilled;
+  return made;
+}
+
 // Of these kernels, in one translation unit.
 Result<std::map<std::string, KernelResources>> compile_kernels(const SpillBatch& batch,
                                                                const std::set<std::string>& names) {
@@ -182,6 +197,7 @@ std::string describe_plan(const apl_contraction& c, const apl_plan& plan, const 
   std::string text = fmt::format("{} kernel, {} threads, {} a multiprocessor, {} predicted,",
                                  cost.has_mainloop != 0 ? "mainloop" : "general", cost.threads,
                                  cost.blocks_per_multiprocessor, cost.registers);
+  text += fmt::format(" {:.1f} us,", 1e6 * cost.seconds);
   for (int d = 0; d < c.dim_count; ++d)
     if (c.dims[d].fixed == 0) text += fmt::format(" {}x{}", plan.tile[d], d < c.space_rank ? plan.reg[d] : 1);
   return text + fmt::format(" {} stages, operands of {} and {} bytes, {} dims", plan.stages, c.operands[0].bytes,
@@ -193,8 +209,9 @@ struct Tally {
   std::size_t kernels = 0, spilling = 0, replaced = 0, untiled = 0, failed = 0;
 };
 
-bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print, const std::function<bool()>& stop,
-             Tally& tally) {
+// With `first` above 1 also of the plans that would be next.
+bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print, std::size_t first,
+             const std::function<bool()>& stop, Tally& tally) {
   const auto device = find_device("h200");
   const auto say = [&](const Choice& choice, const KernelResources& made) {
     fmt::print("{}: {} registers, spills {}, {} on the stack; {}\n", choice.family->kernels[choice.plan],
@@ -214,7 +231,13 @@ bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print,
     std::set<std::string> wanted;
     std::vector<Choice> choices;
     for (Subject& subject : batch->subjects) {
+      if (!subject.variants) {
+        choices.emplace_back();
+        continue;
+      }
       choices.push_back(choose(subject, *device));
+      for (const Choice& next : first_choices(subject, *device, first))
+        if (known.empty()) wanted.insert(next.family->kernels[next.plan]);
       if (choices.back().family) wanted.insert(choices.back().family->kernels[choices.back().plan]);
       for (Family& family : subject.families)
         for (std::size_t k = 0; every_plan && k < family.kernels.size(); ++k) wanted.insert(family.kernels[k]);
@@ -244,8 +267,12 @@ bool look_at(const std::vector<Measured>& programs, bool every_plan, bool print,
         }
   }
   for (Subject& subject : batch->subjects) {
+    if (!subject.variants) continue;
     const Choice last = choose(subject, *device);
     if (!last.family) continue;
+    if (print)
+      fmt::print("chosen {}: {}\n", last.family->kernels[last.plan],
+                 describe_plan(last.contraction, last.family->plan_kernels->plans[last.plan], *device));
     const bool some = std::ranges::count(last.family->spilled, 1) > 0, this_one = last.family->spilled[last.plan] != 0;
     tally.replaced += some && !this_one ? 1 : 0;
     tally.failed += this_one ? 1 : 0;
@@ -270,21 +297,22 @@ bool run_spills(const ThesisOptions& options, bool every_plan, const std::functi
       const Spec spec = default_spec(options.seed + k, options.small);
       programs.push_back({spec.entry, to_source(spec), spec.sizes[0]});
     }
-    if (!look_at(programs, every_plan, every_plan, stop, tally)) return false;
+    if (!look_at(programs, every_plan, every_plan, 1, stop, tally)) return false;
   }
   say_all(tally, options.count);
   return tally.failed == 0;
 }
 
 bool run_suite_spills(const std::vector<Measured>& suite, std::size_t every, std::size_t batch, bool print,
-                      const std::function<bool()>& stop) {
+                      std::size_t first_plans, const std::function<bool()>& stop) {
   Tally tally;
   std::vector<Measured> chosen;
   for (std::size_t k = 0; k < suite.size(); k += std::max<std::size_t>(every, 1)) chosen.push_back(suite[k]);
   for (std::size_t first = 0; first < chosen.size() && !stop(); first += batch) {
     const auto begin = chosen.begin() + static_cast<std::ptrdiff_t>(first);
     const std::size_t count = std::min(batch, chosen.size() - first);
-    if (!look_at({begin, begin + static_cast<std::ptrdiff_t>(count)}, false, print, stop, tally)) return false;
+    if (!look_at({begin, begin + static_cast<std::ptrdiff_t>(count)}, false, print, first_plans, stop, tally))
+      return false;
   }
   say_all(tally, chosen.size());
   return tally.spilling == 0;

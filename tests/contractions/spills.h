@@ -14,8 +14,9 @@ namespace apl::contraction_tests {
 // could choose, and each is printed beside the registers that the model predicts.
 bool run_spills(const ThesisOptions& options, bool every_plan, const std::function<bool()>& stop);
 
-// The same of the contractions that are measured, or every so manieth of them; true if no chosen kernel spills at all.
+// The same of the contractions that are measured, or every so manieth of them, and of the `first_plans` plans that a
+// program would try; true if none of these kernels spills.
 bool run_suite_spills(const std::vector<Measured>& suite, std::size_t every, std::size_t batch, bool print,
-                      const std::function<bool()>& stop);
+                      std::size_t first_plans, const std::function<bool()>& stop);
 
 }  // namespace apl::contraction_tests

@@ -16,7 +16,13 @@ struct Measured {
   testing::Sizes sizes;
 };
 
+// Types of factors and sums, as f16 and h16 (sums in f32, and in f16), and forms of the code after the reduction, as
+// added (alpha*s + beta*C).
+std::vector<std::string> suite_kinds();
+std::vector<std::string> suite_forms();
+
 // `tccg`: bench/tccg48.txt.
-Result<std::vector<Measured>> measured_suite(const std::string& tccg);
+Result<std::vector<Measured>> measured_suite(const std::string& tccg, const std::vector<std::string>& kinds,
+                                             const std::vector<std::string>& forms);
 
 }  // namespace apl::contraction_tests
