@@ -110,8 +110,9 @@ void add_variant(const PlannedContraction& planned, const apl::ChosenKernel& cho
                  Facts& facts) {
   if (!chosen.choice) return;
   const apl_variant_choice& choice = *chosen.choice;
-  static constexpr const char* kWords[] = {"", "tiled", "split into {} parts", "not tiled",
-                                           "with transposed operands"};  // by enum apl_variant
+  static constexpr const char* kWords[] = {
+      // by enum apl_variant
+      "", "tiled", "split into {} parts", "not tiled", "with transposed operands", "with aligned operands"};
   static_assert(std::size(kWords) == APL_VARIANTS);
   std::vector<std::string> variants;
   for (int variant = APL_VARIANT_TILED; variant < APL_VARIANTS; ++variant)
@@ -124,8 +125,9 @@ void add_variant(const PlannedContraction& planned, const apl::ChosenKernel& cho
                                               time_text(choice.padded_seconds)));
   facts.emplace_back("variant", apl_variant_name(choice.variant));
   if (const apl_contraction& left = *chosen.shown.contraction; left.copies > 0)
-    facts.emplace_back("transposed", fmt::format("{} of the operands by kernels before, {}", left.copies,
-                                                 time_text(apl_copies_estimate(&left, &device))));
+    facts.emplace_back(choice.variant == APL_VARIANT_ALIGNED ? "aligned" : "transposed",
+                       fmt::format("{} of the operands by kernels before, {}", left.copies,
+                                   time_text(apl_copies_estimate(&left, &device))));
   if (!chosen.shown.data.splits()) return;
   facts.emplace_back("splits", std::to_string(choice.splits));
   facts.emplace_back("join", time_text(apl_join_estimate(&*planned.contraction, choice.splits, &device)));

@@ -246,7 +246,7 @@ class Tiler {
   //   splits = get_size "mm.splits"
   //   C = choose model "mm.variant" { tiled { .. } split { the parts, and what joins them } untiled { as it was }
   //                                   transposed { copies of operands in another order, and the tiled kernel of them }
-  //                                   }
+  //                                   aligned { copies of all in rows along the depth, and the tiled kernel of them } }
   tile::Tiling all_variants(const Contraction& contraction, const Contraction& matched, const std::string& prefix,
                             const Stm& stm, Builder& host, std::vector<std::string>& variants) {
     tile::Tiling plan;
@@ -294,6 +294,13 @@ class Tiler {
         const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "transposed.";
         tiled_kernels(with_transposed(own, body), std::nullopt, own, inner, body);
+        windows_ = of_tiled;
+      });
+    if (!context_.flag("packed") && tile::may_align(matched, plan.schedule))
+      alternative("aligned", [&](const Stm& inner, Builder& body) {
+        const RemarkFacts of_tiled = windows_;
+        const std::string own = prefix + "aligned.";
+        tiled_kernels(prepared(tile::align_operands(matched, body), own), std::nullopt, own, inner, body);
         windows_ = of_tiled;
       });
     for (const Choose::Alternative& one : choose.alternatives) variants.push_back(one.name);

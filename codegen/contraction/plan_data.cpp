@@ -83,14 +83,16 @@ int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   return static_cast<int>(read.size());
 }
 
-// The kernels in front of a contraction's transpose its operands: in the alternative `transposed`, and in `split`.
-std::vector<const Stm*> copies_before(const std::vector<Stm>& stms) {
-  std::vector<const Stm*> copies;
+// What kernels in front of a contraction's make of its operands: in the alternatives `transposed`, `aligned`, where one
+// of two kernels does, and in `split`.
+std::vector<Value> copies_before(const std::vector<Stm>& stms, const ValueTable& values) {
+  std::vector<Value> copies;
   for (const Stm& stm : stms) {
     const SegOp* kernel = get_if<SegOp>(stm);
-    if (kernel == nullptr) continue;
-    if (kernel->schedule) return copies;
-    copies.push_back(&stm);
+    if (kernel != nullptr && kernel->schedule) return copies;
+    if (kernel == nullptr && !is_branch(stm.op)) continue;
+    for (Value v : stm.pattern)
+      if (values.type(v).is_array()) copies.push_back(v);
   }
   return {};
 }
@@ -103,11 +105,11 @@ void note_copies(const Stm& contraction, const Function& function, PlanData& dat
     for (const Choose::Alternative& alternative : choose->alternatives) {
       if (std::ranges::none_of(alternative.body->stms, is_it)) continue;
       if (alternative.name == "tiled")
-        data.parts_transposed = std::ranges::any_of(choose->alternatives, [](const Choose::Alternative& other) {
-          return other.name == "split" && !copies_before(other.body->stms).empty();
+        data.parts_transposed = std::ranges::any_of(choose->alternatives, [&](const Choose::Alternative& other) {
+          return other.name == "split" && !copies_before(other.body->stms, function.values).empty();
         });
-      for (const Stm* copy : copies_before(alternative.body->stms)) {
-        const Type& type = function.values.type(copy->pattern.front());
+      for (Value copy : copies_before(alternative.body->stms, function.values)) {
+        const Type& type = function.values.type(copy);
         data.copied_bytes += product(type.shape) * byte_size(type.element);
         ++data.copies;
       }

@@ -1,6 +1,7 @@
 // What a plan costs. GPU: the larger of arithmetic and shared memory, and of memory and cache traffic, overlap only in
-// part (their root of squares: measured on short contractions on an H200); latency that nothing hides
-// comes on top, and the last wave of blocks is as long as the others.
+// part (about the root of their squares); latency that nothing hides comes on top, and the last wave of blocks is as
+// long as the others. Constants are those with which 733 plans of 62 contractions, and the plans of a table of 216
+// more, come nearest to what they took on an H100 (bench/results/plans-h100-2026-11-26.json, bench/plans_gpu.py).
 #include <math.h>
 #include <string.h>
 
@@ -83,28 +84,92 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
   if (cost->cache_bytes < once) cost->cache_bytes = once;
 }
 
+// How many times the bytes of results their writes take. Where what a block writes at once is no whole lines, and what
+// is beside it in the line is another block's, memory sees pieces (TCCG 32: 24 f32 of each 384 at once take 114 us, in
+// the order of the results 67).
+static double written_pieces(const struct apl_contraction* c, const struct apl_plan_shape* s, double of_pieces,
+                             double scattered, const struct apl_device* device) {
+  // Warps of matrix units that have columns of their own write 32 at once; others lines of the block's.
+  const int64_t kColumns = 32;
+  int64_t together = 1;
+  int next = -1, slow = -1;  // the dim outside of the N dims that lie together; the one along which M's rows go
+  for (int d = c->space_rank; d-- > 0 && next < 0;) {
+    if (c->dims[d].size == 1) continue;
+    if (apl_mn_of(c, d) == 1)
+      together = apl_times(together, c->dims[d].size);
+    else
+      next = d;
+  }
+  if (next < 0) return 1;
+  if (together == 1) return scattered;
+  for (int d = 0; d < c->space_rank; ++d)
+    if (apl_mn_of(c, d) == 0) slow = d;
+  for (int o = 0; o < c->operand_count; ++o)
+    for (int d = 0; d < c->space_rank; ++d)
+      if (apl_mn_of(c, d) == 0 && c->operands[o].strides[d] == 1 && c->dims[d].size > 1) slow = d;
+  const int64_t at_once = s->matrix && s->mn_dims[1].warps == 1 ? kColumns : s->rows[1];
+  const int64_t bytes = apl_times(together, c->widest_result);
+  const int64_t kManyLines = 8;
+  if (bytes % device->line_bytes == 0 || bytes >= kManyLines * device->line_bytes ||
+      (slow == next && s->rows[1] >= together))
+    return 1;
+  return 1 + of_pieces * device->line_bytes / (double)apl_least(bytes, at_once * c->widest_result);
+}
+
+// The same where rows of results are no whole sectors, so that two blocks write one.
+static double shared_sectors(const struct apl_contraction* c, const struct apl_plan_shape* s,
+                             const struct apl_device* device) {
+  const double kOfWarps = 0.39, kOfBlocks = 1.0;
+  const int64_t kColumns = 32;
+  int64_t together = 1;
+  for (int d = c->space_rank; d-- > 0;) {
+    if (c->dims[d].size == 1) continue;
+    if (apl_mn_of(c, d) != 1) break;
+    together = apl_times(together, c->dims[d].size);
+  }
+  if (together == 1 || together * c->widest_result % device->sector_bytes == 0) return 1;
+  const int of_warps = s->mn_dims[1].warps == 1;
+  const int64_t at_once = apl_least(together, of_warps ? kColumns : s->rows[1]);
+  return 1 + (of_warps ? kOfWarps : kOfBlocks) * device->line_bytes / (double)(at_once * c->widest_result);
+}
+
 // ---- GPU ----
 
-// Steps of the matrix units: they multiply beside the copies, whose instructions all warps issue. Two steps are under
-// way at once, so that barriers cost little.
-static double matrix_step_cycles(const struct apl_contraction* c, const struct apl_plan* plan,
-                                 const struct apl_plan_shape* s, const struct apl_device* device) {
-  // Instructions: a copy of 16 bytes, the same through registers, of an element, a step.
-  const double kCopy = 12, kPiece = 40, kScattered = 24, kStep = 60;
-  // What goes through registers waits for memory, so many of a thread at once (4097^3 on an H100 took 11.5 ms when each
-  // element waited alone).
-  const double kPiecesAtOnce = 1, kSinglesAtOnce = 8;
-  const double kLine = 2;
+// How many elements of a row of a tile lie together: along the depth, or along the operand's rows.
+static double run_of_tile(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
+                          int o) {
+  const int64_t* strides = c->operands[o].strides;
+  const int last = c->dim_count - 1;
+  if (strides[last] == 1) return (double)apl_least(plan->tile[last], apl_most(c->dims[last].size, 1));
+  const int64_t rows = s->tiles[o].rows;
+  int64_t together = 1;
+  for (int d = 0; d < c->space_rank && together < rows; ++d)
+    if (strides[d] == together && c->dims[d].size > 1) together = apl_times(together, c->dims[d].size), d = -1;
+  return (double)apl_least(together, rows);
+}
+
+// Steps of the matrix units of 16 and 8 bits.
+struct matrix_step {
+  double busy;   // what a multiprocessor has to do for it
+  double alone;  // how long it takes a block that has no other beside it
+};
+
+static struct matrix_step matrix_step(const struct apl_contraction* c, const struct apl_plan* plan,
+                                      const struct apl_plan_shape* s, const struct apl_device* device, double stages) {
+  // Issue slots: of a thread's copy of 16 bytes, of the same through registers, of an element, of a warp's step.
+  const double kCopy = 46, kPiece = 297, kScattered = 275, kStep = 220, kSinglesAtOnce = 8;
+  const double kLine = 2.5;        // cycles of a line of a cache, however much of it is wanted
+  const double kUnderWay = 2400;   // cycles of a copy, from its start to the barrier behind it
+  const double kSlowedDown = 1.2;  // long products lower the clock
   double copies = 0, lines = 0, waits = 0;
   for (int o = 0; o < 2; ++o) {
     const struct apl_tile_shape* tile = &s->tiles[o];
     const double elements = (double)tile->rows * (double)tile->depth;
-    // A line takes a cycle of the cache, however much of it is wanted: rows that run along the depth want deep steps
-    // (72 deep, 5,832 tiles: 352 us with steps of 16, 125 with 64).
     const int by_depth = c->operands[o].strides[c->dim_count - 1] == 1;
-    const double together = (double)apl_least(tile->depth, plan->tile[c->dim_count - 1]);
-    const double row = (by_depth ? together : (double)tile->rows) * tile->bytes;
-    lines += elements * tile->bytes / row * ceil(row / device->line_bytes);
+    // Rows that run along the depth want deep steps (72 deep, 5,832 tiles: 352 us with steps of 16 on an H200, 125 with
+    // 64); what begins anywhere is in one line more.
+    const double run = run_of_tile(c, plan, s, o) * tile->bytes / device->line_bytes;
+    lines += elements * tile->bytes / (run * device->line_bytes) * (run == floor(run) ? run : run + 1);
     const double pieces = elements * tile->bytes / 16, asked = 6 * c->operands[o].conditions;
     // Bytes whose source lies otherwise than the tile, and what is contiguous nowhere, come one by one.
     const int one_by_one = tile->copy == APL_COPY_SCATTERED || (tile->bytes == 1 && !by_depth);
@@ -116,7 +181,7 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
     } else if (tile->copy == APL_COPY_VECTORS) {
       copies += pieces * (kCopy + asked);
     } else if (!one_by_one) {
-      copies += pieces * (kPiece + asked), waits += ceil(pieces / (double)s->threads / kPiecesAtOnce);
+      copies += pieces * (kPiece + asked), waits += ceil(pieces / (double)s->threads);
     } else {
       copies += elements * (kScattered + asked), waits += ceil(elements / (double)s->threads / kSinglesAtOnce);
     }
@@ -124,12 +189,12 @@ static double matrix_step_cycles(const struct apl_contraction* c, const struct a
   const double warps = (double)s->threads / device->warp;
   const double issue = (copies / device->warp + warps * kStep) / device->schedulers;
   // Twice as many of 8 bits as of 16.
-  const double kOfHalves = c->operands[0].bytes / 2.0;
-  const double products =
-      (double)s->rows[0] * (double)s->rows[1] * (double)s->depth * kOfHalves / device->matrix_fmas_per_clock;
-  const double waiting = waits * device->load_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
-  return fmax(products, fmax(issue + waiting, kLine * lines)) +
-         device->barrier_cycles / fmax(1, (double)s->blocks_per_multiprocessor);
+  const double products = (double)s->rows[0] * (double)s->rows[1] * (double)s->depth * c->operands[0].bytes / 2.0 *
+                          kSlowedDown / device->matrix_fmas_per_clock;
+  struct matrix_step step = {.busy = fmax(products, fmax(issue, kLine * lines))};
+  const double ahead = fmax(1, fmin(stages - 1, (double)s->steps));
+  step.alone = fmax(step.busy, kUnderWay / ahead + kLine * lines) + 0.7 * waits * device->load_cycles;
+  return step;
 }
 
 static double gpu_copy_instructions(const struct apl_tile_shape* tile, const struct apl_plan_operand* operand,
@@ -140,23 +205,64 @@ static double gpu_copy_instructions(const struct apl_tile_shape* tile, const str
   if (!has_mainloop) return elements * (12 + 6 * conditions);  // an index, a guard, a load and a store each
   if (conditions > 0) return elements * (12 + 6 * conditions);
   if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
-  // Measured: a copy in four lines holds up the others, of 8 bytes more so (4096^3 in f64 on an H100: 4.09 ms with both
-  // operands along the depth, 2.91 along rows).
-  if (tile->copy == APL_COPY_DEPTH) return elements * (tile->bytes == 8 ? 30 : 12);
-  return elements * 2;
+  // A copy in four lines holds up the others.
+  if (tile->copy == APL_COPY_DEPTH) return elements * (tile->bytes == 8 ? 8 : 24);
+  return elements * 4;
 }
 
-// What a remainder step adds where steps are few, as a factor: its code, which guards each copy, takes as long as 1.3
-// whole steps, however few it has (TCCG 20 and 22 on an H200: a depth of 72 takes 8.0 ms in steps of 16, 7.2 ms in
+// What a remainder step adds where steps are few, as a factor: its code, which guards each copy, takes as long as a
+// whole step, however few it has (TCCG 20 and 22 on an H200: a depth of 72 takes 8.0 ms in steps of 16, 7.2 ms in
 // steps of 24).
 static double remainder_share(const struct apl_contraction* c, const struct apl_plan* plan,
                               const struct apl_plan_shape* s) {
-  const double kRemainder = 1.3;
   const int last = c->dim_count - 1;
   const int64_t size = c->dims[last].size, depth = apl_most(plan->tile[last], 1);
   const int64_t kFewSteps = 8;
   if (!s->has_mainloop || s->matrix || size <= 0 || size % depth == 0 || size / depth >= kFewSteps) return 1;
-  return ((double)(size / depth) + kRemainder) * (double)depth / (double)size;
+  return (double)apl_up(size, depth) * (double)depth / (double)size;
+}
+
+// Blocks that take turns on a multiprocessor, and the rounds of those.
+struct turns {
+  double blocks, resident, rounds;
+};
+static struct turns turns_of(const struct apl_plan_shape* s, const struct apl_device* device) {
+  struct turns turns = {.blocks = fmax(1, ceil((double)s->blocks / device->multiprocessors))};
+  turns.resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, turns.blocks));
+  turns.rounds = ceil(turns.blocks / turns.resident);
+  return turns;
+}
+
+// Matrix units of 16 and 8 bits: what all blocks of a multiprocessor have to do, or what the rounds of blocks take that
+// each wait for their own copies.
+static void matrix_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
+                        const struct apl_device* device, struct apl_plan_cost* cost) {
+  // Issue slots that a sum takes on its way to the results; of the cache's rate what the units' copies get, which go
+  // past the nearest cache.
+  const double kWrite = 26, kCache = 2.2, kPieces = 0.78, kScattered = 3.4;
+  const double warps = (double)s->threads / device->warp, clock = device->clock_ghz * 1e9;
+  const double stages = plan->stages > 0 ? plan->stages : kPlanStages, steps = (double)s->steps;
+  const struct matrix_step step = matrix_step(c, plan, s, device, stages);
+  const int pairs = s->aligned_result && s->mn_dims[1].vector > 1, halves = !pairs && s->mn_dims[1].vector > 1;
+  const double write = kWrite * (double)s->registers * c->result_bytes / 4 * (pairs ? 0.5 : halves ? 2 : 1);
+  const struct turns turns = turns_of(s, device);
+  const double busy = turns.blocks * (steps * step.busy + warps * write / device->schedulers);
+  const double alone = turns.rounds * steps * step.alone;
+  cost->arithmetic = busy / clock;
+  cost->latency = fmax(0, alone - busy) / clock;
+  const double result = (double)s->points * c->result_bytes;
+  const double written = result * written_pieces(c, s, kPieces, kScattered, device) * shared_sectors(c, s, device);
+  const double memory = (cost->memory_bytes - result + written) / (device->memory_gbs * 1e9);
+  const double cache = cost->cache_bytes / (device->cache_gbs * 1e9 * kCache);
+  cost->memory = sqrt(memory * memory + cache * cache);
+  const double compute = cost->arithmetic + cost->latency;
+  cost->read_conflicts = cost->write_conflicts = 1;
+  cost->seconds = sqrt(compute * compute + cost->memory * cost->memory) + device->launch_us * 1e-6;
+  // Blocks of short sums hide nothing themselves: the smaller they are, the better (TCCG 36, 39, 40 and 43: 62 us in
+  // tiles of 64 x 64, 67 and 68 in twice as large ones, 72 in those of 128 x 128).
+  const double kShortSum = 32, kSmallest = 64 * 64, kOfLarger = 0.09;
+  if ((double)s->reduction <= kShortSum)
+    cost->seconds *= 1 + kOfLarger * log2(fmax(1, (double)s->rows[0] * (double)s->rows[1] / kSmallest));
 }
 
 static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
@@ -165,11 +271,13 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
                reduction = (double)s->reduction;
   const double registers = (double)s->registers, stages = plan->stages > 0 ? plan->stages : kPlanStages;
   const double schedulers = device->schedulers, clock = device->clock_ghz * 1e9;
+  traffic(c, s, device, cost);
+  cost->waves = (double)s->blocks / (device->multiprocessors * fmax(1, (double)s->blocks_per_multiprocessor));
+  cost->occupancy = (double)s->blocks_per_multiprocessor * warps * device->warp / device->multiprocessor_threads;
+  if (s->matrix) return matrix_cost(c, plan, s, device, cost);
   // One step of the depth, a warp: instructions, and passes of shared memory.
   double loads = 0, passes = 0, least = 0;
-  if (s->matrix) {
-    passes = least = 0;
-  } else if (s->has_mainloop) {
+  if (s->has_mainloop) {
     for (int o = 0; o < c->operand_count; ++o) {
       if (s->tiles[o].resident) continue;
       if (s->tiles[o].mn == APL_NO_MN_DIM) {
@@ -187,7 +295,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
       loads += (double)s->tiles[o].registers * 2, passes += (double)s->tiles[o].registers * 2;
     least = passes / 2;
   }
-  // Products of f64 by matrix units: half as many instructions' time, and a fragment is loaded once for eight steps.
+  // Products of f64 by matrix units: a third of the instructions' time, and a fragment is loaded once for eight steps.
   const int of_doubles = s->has_mainloop && c->matrix && device->matrix_units && c->operands[0].bytes == 8;
   if (of_doubles) loads /= 4, passes /= 4, least /= 4;
   // Of f32 by tf32 fragments are loaded for eight steps, too, two halves of each. Hand-written kernels do 60 to 70
@@ -209,29 +317,23 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     copy_least += words / device->shared_banks;
   }
   const double fma = registers * (double)c->operations *
-                     (of_doubles ? 0.5
+                     (of_doubles ? 0.3
                       : s->tf32  ? of_tf32
-                                 : 1) *
+                                 : 0.9) *
                      device->schedulers * device->warp / device->fmas_per_clock;
-  const double step_overhead = s->has_mainloop ? 60 : 30;
+  const double step_overhead = s->has_mainloop ? 20 : 30;
   const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
   const double put = registers * c->result_bytes / 4 / vector;
-  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 2.0 : 4.0) * put : 10 * put;
-  // Tables of rows: a chain of 64-bit divisions for each.
-  const double tables = s->has_mainloop ? (double)(s->rows[0] + s->rows[1]) / device->warp * 120 : warps * 100;
+  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 0.6 : 1.2) * put : 10 * put;
+  const double tables = s->has_mainloop ? 0 : warps * 100;
   const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
   double shared = warps * reduction * passes + steps * copy_passes + warps * put;
   // Warps that take turns hide each other's waiting; a warp with many products in flight hides its own.
-  const double per_multiprocessor = fmax(1, ceil((double)s->blocks / device->multiprocessors));
-  const double resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, per_multiprocessor));
-  const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 64);
+  const struct turns turns = turns_of(s, device);
+  const double per_multiprocessor = turns.blocks, resident = turns.resident;
+  const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 19);
   const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + device->half_busy_in_flight);
   double instructions = issue / schedulers / busy * remainder_share(c, plan, s);
-  if (s->matrix) {
-    // Tables and results beside the steps; shared memory is read by the matrix units at their own rate.
-    instructions = steps * matrix_step_cycles(c, plan, s, device) + (warps * write + tables) / schedulers;
-    shared = 0;
-  }
   const double block = fmax(instructions, shared);
   // Starting a block, draining it, its barriers, and copies that are still on their way. A block that computes several
   // tiles starts the next one's copies while it drains (codegen/contraction/tile_loop.cpp).
@@ -240,27 +342,31 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const int tile_loop = s->has_mainloop && (double)s->blocks >= kManyBlocks && steps >= stages - 1;
   const double wait = fmax(0, device->copy_cycles - ahead * block / fmax(steps, 1) * resident);
   const double start = device->block_start_cycles;
-  const double latency =
-      ((tile_loop ? start / kTilesPerBlock : start) + steps * (device->barrier_cycles + wait)) / resident;
-  cost->arithmetic = instructions * per_multiprocessor / clock;
+  const double kBarrierOfWarp = 7;
+  const double barrier = device->barrier_cycles + kBarrierOfWarp * warps;
+  const double latency = ((tile_loop ? start / kTilesPerBlock : start) + steps * (barrier + wait)) / resident;
+  // The last round of blocks takes nearly as long where it is not full.
+  const double kLastRound = 0.8;
+  const double left_over = (turns.rounds * resident - per_multiprocessor) * kLastRound;
+  cost->arithmetic = instructions * (per_multiprocessor + left_over) / clock;
   cost->shared = shared * per_multiprocessor / clock;
   cost->latency = latency * per_multiprocessor / clock;
-  traffic(c, s, device, cost);
   cost->shared_bytes = shared * 4 * device->shared_banks * (double)s->blocks;
   cost->read_conflicts = least > 0 ? passes / least : 1;
   cost->write_conflicts = copy_least > 0 ? copy_passes / copy_least : 1;
   // Unaligned results are written in pieces of sectors.
+  const double kShareOfBandwidth = 0.9, kPieces = 0.56, kOverlap = 2.3;
   const double result = (double)s->points * c->result_bytes;
-  const double written = s->has_mainloop && s->aligned_result ? result : device->unaligned_write * result;
-  const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9);
+  const double written = s->has_mainloop && s->aligned_result ? result * written_pieces(c, s, kPieces, 1, device)
+                                                              : device->unaligned_write * result;
+  const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9 * kShareOfBandwidth);
   const double cache = cost->cache_bytes / (device->cache_gbs * 1e9);
   cost->memory = fmax(memory, cache);
   const double compute = fmax(cost->arithmetic, cost->shared);
-  cost->seconds = sqrt(compute * compute + cost->memory * cost->memory) + cost->latency + device->launch_us * 1e-6;
+  cost->seconds = pow(pow(compute, kOverlap) + pow(cost->memory, kOverlap), 1 / kOverlap) + cost->latency +
+                  device->launch_us * 1e-6;
   // A block alone writes back while nobody computes; two of them take turns.
-  if (resident < 2) cost->seconds += written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
-  cost->waves = (double)s->blocks / (device->multiprocessors * fmax(1, (double)s->blocks_per_multiprocessor));
-  cost->occupancy = (double)s->blocks_per_multiprocessor * warps * device->warp / device->multiprocessor_threads;
+  if (resident < 2) cost->seconds += 2 * written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
 }
 
 // ---- CPU ----

@@ -164,12 +164,14 @@ APL_PLAN_API int apl_plan_cover(const struct apl_contraction* contractions, int 
 // ---- how a contraction is computed ----
 
 // Tiled; tiled in parts of the outermost contracted dim, whose results a second kernel joins; one thread a point, which
-// reads everything itself; or tiled, with operands that are transposed by kernels before.
+// reads everything itself; tiled, with operands that are transposed by kernels before; or with all of them in rows of
+// whole vectors along one depth.
 enum apl_variant {
   APL_VARIANT_TILED = 1,
   APL_VARIANT_SPLIT,
   APL_VARIANT_UNTILED,
   APL_VARIANT_TRANSPOSED,
+  APL_VARIANT_ALIGNED,
   APL_VARIANTS
 };
 

@@ -4,8 +4,21 @@
 
 #include "machine/tiles/shape.h"
 
-// Plans whose costs differ by less are as good as each other: so far off is the model where it was measured.
-static const double kPlansAlike = 1.1;
+// Plans whose costs differ by less are as good as each other. Of those for matrix units of 16 and 8 bits the one with
+// most blocks beside each other is taken, which hide what each waits for; of as many, and of others, the first in order
+// of preference.
+static const double kPlansAlike = 1.03;
+
+struct rated {
+  float seconds;  // below 0: not valid
+  int hiding;     // blocks beside each other
+};
+
+static struct rated rate(const struct apl_contraction* c, const struct apl_device* device,
+                         const struct apl_plan_cost* cost) {
+  const int units = apl_has_matrix_tiles(c) && device->matrix_units;
+  return (struct rated){.seconds = (float)cost->seconds, .hiding = units ? cost->blocks_per_multiprocessor : 1};
+}
 
 enum { kMostPlans = 2048 };  // plans whose costs are kept; those beyond, in order of preference, are not looked at
 
@@ -14,7 +27,7 @@ struct search {
   const struct apl_device* device;
   struct apl_plan_known known;
   int visited, valid, wanted;
-  float costs[kMostPlans];  // by visit; below 0: not valid
+  struct rated costs[kMostPlans];  // by visit
   struct apl_plan found;
   int spills;                 // plans that only spill count as valid
   enum apl_plan_fault fault;  // of the plan that misses by least
@@ -51,9 +64,11 @@ static int evaluate(const struct apl_plan* plan, struct search* s, struct apl_pl
 
 static int try_plan(const struct apl_plan* plan, void* context) {
   struct search* s = context;
-  struct apl_plan_cost cost;
+  struct apl_plan_cost cost = {0};
   const int valid = evaluate(plan, s, &cost);
-  s->costs[s->visited++] = valid ? (float)cost.seconds : -1;
+  s->costs[s->visited] = rate(s->c, s->device, &cost);
+  if (!valid) s->costs[s->visited].seconds = -1;
+  ++s->visited;
   s->valid += valid;
   return s->visited == kMostPlans;
 }
@@ -77,7 +92,8 @@ static int find_other(struct search* s, const struct apl_forced* forced, int vis
   for (;;) {
     s->wanted = -1;
     for (int k = 0; k < visits; ++k)
-      if (s->costs[k] >= 0 && (s->wanted < 0 || s->costs[k] < s->costs[s->wanted])) s->wanted = k;
+      if (s->costs[k].seconds >= 0 && (s->wanted < 0 || s->costs[k].seconds < s->costs[s->wanted].seconds))
+        s->wanted = k;
     if (s->wanted < 0) return 0;
     s->visited = 0;
     apl_plan_enumerate(s->c, forced, s->device, find_wanted, s);
@@ -85,7 +101,7 @@ static int find_other(struct search* s, const struct apl_forced* forced, int vis
       *other = s->found;
       return 1;
     }
-    s->costs[s->wanted] = -1;
+    s->costs[s->wanted].seconds = -1;
   }
 }
 
@@ -149,9 +165,12 @@ int apl_plan_select(const struct apl_contraction* c, const struct apl_forced* fo
   }
   double least = -1;
   for (int k = 0; k < visits; ++k)
-    if (s.costs[k] >= 0 && (least < 0 || s.costs[k] < least)) least = s.costs[k];
-  s.wanted = 0, s.visited = 0;
-  while (s.costs[s.wanted] < 0 || s.costs[s.wanted] > least * kPlansAlike) ++s.wanted;
+    if (s.costs[k].seconds >= 0 && (least < 0 || s.costs[k].seconds < least)) least = s.costs[k].seconds;
+  s.wanted = -1, s.visited = 0;
+  for (int k = 0; k < visits; ++k)
+    if (s.costs[k].seconds >= 0 && s.costs[k].seconds <= least * kPlansAlike &&
+        (s.wanted < 0 || s.costs[k].hiding > s.costs[s.wanted].hiding))
+      s.wanted = k;
   apl_plan_enumerate(c, forced, device, find_wanted, &s);
   choice->best = s.found;
   apl_plan_estimate(c, &choice->best, device, &choice->cost);
@@ -174,13 +193,14 @@ static int is_shallow(const struct apl_contraction* c, const struct apl_plan* pl
 
 int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* plans, int count,
                      const struct apl_device* device, const unsigned char* banned) {
-  double costs[APL_MAX_PLANS], least = 0;
+  struct rated costs[APL_MAX_PLANS];
+  double least = 0;
   struct search s;
   struct apl_plan_cost cost;
   int found = -1, hopeless = -1;
   if (count > APL_MAX_PLANS) count = APL_MAX_PLANS;
   for (int k = 0; k < count; ++k) {
-    costs[k] = -1;
+    costs[k].seconds = -1;
     if (banned && banned[k]) continue;
     // What only spills is better than nothing: a given number may ask for it.
     start_search(&s, c, device);
@@ -188,17 +208,19 @@ int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* pla
       if (s.fault == APL_PLAN_REGISTERS && hopeless < 0) hopeless = k;
       continue;
     }
-    costs[k] = cost.seconds;
+    costs[k] = rate(c, device, &cost);
     if (found < 0 || cost.seconds < least) found = k, least = cost.seconds;
   }
   // The first one is that of large sizes, for which plans were measured; the others come in no order of preference.
-  const int wants_depth = apl_has_warps(device) && found >= 0 && is_shallow(c, &plans[found]);
   int deep = -1;
   for (int k = 0; k < count; ++k) {
-    if (costs[k] < 0 || costs[k] > least * kPlansAlike || (apl_has_warps(device) && is_shallow(c, &plans[k]))) continue;
-    if (k == 0) return k;
-    if (deep < 0 || costs[k] < costs[deep]) deep = k;
+    const struct rated *mine = &costs[k], *other = &costs[deep < 0 ? k : deep];
+    if (mine->seconds < 0 || mine->seconds > least * kPlansAlike) continue;
+    if (apl_has_warps(device) && is_shallow(c, &plans[k])) continue;
+    if (deep < 0 || mine->hiding > other->hiding ||
+        (mine->hiding == other->hiding && deep != 0 && mine->seconds < other->seconds))
+      deep = k;
   }
-  if (wants_depth && deep >= 0) return deep;
+  if (deep >= 0) return deep;
   return found >= 0 ? found : hopeless;
 }

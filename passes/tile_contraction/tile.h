@@ -131,6 +131,15 @@ Contraction split_part(const Contraction& contraction, const Poly& splits, Value
 bool may_split(const Contraction& contraction);
 SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host);
 
+// Whether a kernel can bring the operand into another order of its dims: all of an array that varies along rows of tiles
+// and along the depth. That kernel's array, over dims whose sizes are those of the contraction when the kernel runs; and
+// the operand that lies there, dense in that order of the dims.
+bool may_be_copied(const Contraction& contraction, const ContractionOperand& operand);
+Value copied_in_order(const Contraction& contraction, const ContractionOperand& operand, const std::vector<int>& axes,
+                      const std::vector<ContractionDim>& over, Builder& host);
+void lies_in_order(ContractionOperand& operand, Value base, const std::vector<int>& axes,
+                   const std::vector<ContractionDim>& dims);
+
 // Operands whose tiles cannot be copied in the order both of the array and of the results, as the schedule of the
 // contraction copies them; and the contraction with kernels before that bring them into the order of the results.
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule);
@@ -138,6 +147,12 @@ std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, c
 bool reads_scattered(const Contraction& contraction);
 Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
                                const Schedule& schedule, Builder& host);
+
+// Operands for matrix units of 8 and 16 bits, whose rows along one depth may begin anywhere, or have several reduction
+// dims that lie apart; and the contraction with kernels before that bring all operands into rows of whole vectors along the
+// depth, in which the reduction dims lie together.
+bool may_align(const Contraction& contraction, const Schedule& schedule);
+Contraction align_operands(const Contraction& contraction, Builder& host);
 
 // The LMAD of an operand's tile in shared memory where there are no M and N dims: axes as in memory, padded behind the
 // axis that the fastest thread index goes along unless that is innermost (T eqs 19-23, listing 6).

@@ -34,21 +34,23 @@ AlongDepth read_along_depth(const Schedule& schedule) {
   return all_of_size(1) ? AlongDepth::only : all_of_size(2) ? AlongDepth::asis : AlongDepth::turned;
 }
 
+bool is_depth(const Contraction& contraction, int axis) {
+  return static_cast<std::size_t>(axis) >= contraction.space_rank;
+}
+bool is_free(const Contraction& contraction, int axis) {
+  return !is_depth(contraction, axis) && contraction.dims[static_cast<std::size_t>(axis)].dim_class == DimClass::free;
+}
+
 // Whether copies of its tiles cannot follow both the operand and the result.
 bool wants_transposition(const Contraction& contraction, const ContractionOperand& operand, AlongDepth along_depth) {
-  if (operand.index || !operand.exact || !operand.is_plain() || operand.axes.size() < 2) return false;
-  const auto is_depth = [&](int axis) { return static_cast<std::size_t>(axis) >= contraction.space_rank; };
-  const auto is_free = [&](int axis) {
-    return !is_depth(axis) && contraction.dims[static_cast<std::size_t>(axis)].dim_class == DimClass::free;
-  };
-  if (std::ranges::none_of(operand.axes, is_depth) || std::ranges::none_of(operand.axes, is_free)) return false;
+  if (!may_be_copied(contraction, operand)) return false;
   const int fast = operand.axes.back();
   const bool is_innermost = static_cast<std::size_t>(fast) == innermost_reduction(contraction);
-  if (is_depth(fast)) return along_depth == AlongDepth::turned || !is_innermost;
+  if (is_depth(contraction, fast)) return along_depth == AlongDepth::turned || !is_innermost;
   if (along_depth == AlongDepth::only) return true;
   int last_free = 0;
   for (int axis : operand.axes)
-    if (is_free(axis)) last_free = std::max(last_free, axis);
+    if (is_free(contraction, axis)) last_free = std::max(last_free, axis);
   return fast != last_free;
 }
 
@@ -85,6 +87,12 @@ std::vector<int> transposed_axes(const Contraction& contraction, const Contracti
 
 }  // namespace
 
+bool may_be_copied(const Contraction& contraction, const ContractionOperand& operand) {
+  return !operand.index && operand.exact && operand.is_plain() && operand.axes.size() >= 2 &&
+         std::ranges::any_of(operand.axes, [&](int axis) { return is_depth(contraction, axis); }) &&
+         std::ranges::any_of(operand.axes, [&](int axis) { return is_free(contraction, axis); });
+}
+
 std::vector<std::size_t> operands_to_transpose(const Contraction& contraction, const Schedule& schedule) {
   std::vector<std::size_t> all;
   for (std::size_t o = 0; o < contraction.operands.size(); ++o)
@@ -98,41 +106,53 @@ bool reads_scattered(const Contraction& contraction) {
   });
 }
 
+Value copied_in_order(const Contraction& contraction, const ContractionOperand& operand, const std::vector<int>& axes,
+                      const std::vector<ContractionDim>& over, Builder& host) {
+  ValueTable& values = host.values();
+  std::vector<Poly> before;
+  for (int axis : operand.axes) before.push_back(contraction.dims[static_cast<std::size_t>(axis)].size);
+  const Type type = values.type(operand.base);
+  Value base = operand.base;
+  // A part of an array is read by positions.
+  const bool is_part = operand.offset != Poly(0) || product(type.shape) != product(before);
+  if (is_part && type.rank() != 1) base = host.let(values.name(base), Reshape{base, {product(type.shape)}});
+  if (!is_part && type.shape != before) base = host.let(values.name(base), Reshape{base, before});
+  SegOp copy{.level = SegLevel::thread, .space = {}, .body = {}, .results = {{KernelResult::Kind::returns, {}}}};
+  std::vector<Poly> at(axes.size());
+  Poly position = operand.offset;
+  for (int axis : axes) {
+    const ContractionDim& dim = over[static_cast<std::size_t>(axis)];
+    const Value index = values.add(Type::scalar(ScalarType::i64), dim.name);
+    copy.space.push_back({index, dim.size});
+    at[static_cast<std::size_t>(std::ranges::find(operand.axes, axis) - operand.axes.begin())] = Poly(index);
+    position += operand.strides[static_cast<std::size_t>(axis)] * Poly(index);
+  }
+  if (is_part) at = {position};
+  copy.body = host.body(
+      [&](Builder& point) { return std::vector<Operand>{point.index(base, at, values.name(operand.element))}; });
+  return host.let(values.name(operand.base) + "_t", std::move(copy));
+}
+
+void lies_in_order(ContractionOperand& operand, Value base, const std::vector<int>& axes,
+                   const std::vector<ContractionDim>& dims) {
+  std::vector<Poly> sizes;
+  for (int axis : axes) sizes.push_back(dims[static_cast<std::size_t>(axis)].size);
+  const std::vector<Poly> strides = Lmad::row_major(sizes).strides();
+  operand.base = base;
+  operand.axes = axes;
+  operand.offset = Poly(0);
+  operand.strides.assign(dims.size(), Poly(0));
+  for (std::size_t k = 0; k < axes.size(); ++k) operand.strides[static_cast<std::size_t>(axes[k])] = strides[k];
+}
+
 Contraction transpose_operands(const Contraction& contraction, const std::vector<std::size_t>& which,
                                const Schedule& schedule, Builder& host) {
-  ValueTable& values = host.values();
   Contraction changed = contraction;
   for (std::size_t o : which) {
-    ContractionOperand& operand = changed.operands[o];
+    const ContractionOperand& operand = contraction.operands[o];
     const std::vector<int> axes = transposed_axes(contraction, operand, read_along_depth(schedule));
-    std::vector<Poly> before, after;
-    for (int axis : operand.axes) before.push_back(contraction.dims[static_cast<std::size_t>(axis)].size);
-    const Type type = values.type(operand.base);
-    Value base = operand.base;
-    // A part of an array is read by positions.
-    const bool is_part = operand.offset != Poly(0) || product(type.shape) != product(before);
-    if (is_part && type.rank() != 1) base = host.let(values.name(base), Reshape{base, {product(type.shape)}});
-    if (!is_part && type.shape != before) base = host.let(values.name(base), Reshape{base, before});
-    SegOp copy{.level = SegLevel::thread, .space = {}, .body = {}, .results = {{KernelResult::Kind::returns, {}}}};
-    std::vector<Poly> at(axes.size());
-    Poly position = operand.offset;
-    for (int axis : axes) {
-      const ContractionDim& dim = contraction.dims[static_cast<std::size_t>(axis)];
-      const Value index = values.add(Type::scalar(ScalarType::i64), dim.name);
-      copy.space.push_back({index, dim.size});
-      at[static_cast<std::size_t>(std::ranges::find(operand.axes, axis) - operand.axes.begin())] = Poly(index);
-      position += operand.strides[static_cast<std::size_t>(axis)] * Poly(index);
-      after.push_back(dim.size);
-    }
-    if (is_part) at = {position};
-    copy.body = host.body(
-        [&](Builder& point) { return std::vector<Operand>{point.index(base, at, values.name(operand.element))}; });
-    operand.base = host.let(values.name(operand.base) + "_t", std::move(copy));
-    operand.axes = axes;
-    operand.offset = Poly(0);
-    const std::vector<Poly> strides = Lmad::row_major(after).strides();
-    std::ranges::fill(operand.strides, Poly(0));
-    for (std::size_t k = 0; k < axes.size(); ++k) operand.strides[static_cast<std::size_t>(axes[k])] = strides[k];
+    lies_in_order(changed.operands[o], copied_in_order(contraction, operand, axes, contraction.dims, host), axes,
+                  contraction.dims);
   }
   return changed;
 }
