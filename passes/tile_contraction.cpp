@@ -203,7 +203,7 @@ class Tiler {
                        const std::vector<Attribute>& attributes) {
     Contraction contraction = tile::order_reductions(tile::merge_reductions(
         matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values));
-    if (auto scaled = tile::scale_sums(contraction, result_.values)) return std::move(*scaled);
+    if (auto scaled = tile::scale_sums(contraction, result_.values)) contraction = std::move(*scaled);
     // A CPU's panels are made of any code.
     if (!context_.flag("packed"))
       if (auto computed = tile::compute_factors(contraction, attributes, result_.values))
@@ -296,11 +296,15 @@ class Tiler {
         tiled_kernels(with_transposed(own, body), std::nullopt, own, inner, body);
         windows_ = of_tiled;
       });
-    if (!context_.flag("packed") && tile::may_align(matched, plan.schedule))
+    // Of zeros behind the end of the reduction factors would be computed that are not zero.
+    const bool is_computed = std::ranges::any_of(
+        contraction.operands, [](const ContractionOperand& operand) { return operand.map.has_value(); });
+    if (!context_.flag("packed") && !is_computed && tile::may_align(matched, plan.schedule))
       alternative("aligned", [&](const Stm& inner, Builder& body) {
         const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "aligned.";
-        tiled_kernels(prepared(tile::align_operands(matched, body), own), std::nullopt, own, inner, body);
+        tiled_kernels(prepared(tile::align_operands(matched, body), own, stm.attributes), std::nullopt, own, inner,
+                      body);
         windows_ = of_tiled;
       });
     for (const Choose::Alternative& one : choose.alternatives) variants.push_back(one.name);

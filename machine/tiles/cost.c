@@ -177,7 +177,7 @@ static struct matrix_step matrix_step(const struct apl_contraction* c, const str
       // Like pieces through registers, with the map of each element; without vectors each is a load of its own.
       const double apart = tile->copy == APL_COPY_SCATTERED ? kScattered : 0;
       copies += pieces * kPiece + elements * (apart + c->operands[o].computed);
-      waits += ceil(pieces / (double)s->threads / kPiecesAtOnce);
+      waits += ceil(pieces / (double)s->threads);
     } else if (tile->copy == APL_COPY_VECTORS) {
       copies += pieces * (kCopy + asked);
     } else if (!one_by_one) {

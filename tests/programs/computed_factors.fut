@@ -84,3 +84,12 @@ entry doubles [n][m][b] (A: [n][m]f64) (B: [m][b]f64): [n][b]f64 =
 #[f32_3xtf32]
 entry floats [n][m][b] (A: [n][m]f32) (B: [m][b]i8): [n][b]f32 =
   map (\row -> map (\col -> f32.sum (map2 (\x y -> f32.max 0.5 x * f32.i8 y) row col)) (transpose B)) A
+
+-- Scales for rows and columns multiply the sum.
+-- ==
+-- entry: scaled
+-- random input { [70][90]i8 [70]f32 [90][33]f16 [33]f32 } auto output
+-- random input { [136][64]i8 [136]f32 [64][200]f16 [200]f32 } auto output
+entry scaled [n][m][b] (Q: [n][m]i8) (of_row: [n]f32) (B: [m][b]f16) (of_column: [b]f32): [n][b]f32 =
+  tabulate n (\i -> tabulate b (\j ->
+    f32.sum (tabulate m (\k -> of_row[i] * f32.i8 Q[i, k] * (of_column[j] * f32.f16 B[k, j])))))
