@@ -11,15 +11,13 @@
 //   R[a, b] = sum over q of s * f32 X[a, q] * f32 Y[q, b]     =>     R[a, b] = s * sum over q of f32 X[a, q] * f32 Y[q,
 //   b]
 //
-// An array that varies along dims of the result alone, as a scale for each row, is such a factor. In integers that wrap
-// around it is the same. Of f16 no sum overflows f32 whatever the factors are, so it is nearer to
-// the true sum than a rounding in each step; where `s` is not a finite number, nor is the result in either form unless
-// the sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite,
-// so that there the program has to say it (why_no_matrix_units).
+// An element of an array that varies along dims of the result alone, as a scale for each row, is such a factor. In
+// integers that wrap around it is the same. Of f16 no sum overflows f32 whatever the factors are, so it is nearer to the
+// true sum than a rounding in each step; where `s` is not a finite number, nor is the result in either form unless the
+// sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite, so
+// that there the program has to say it (why_no_matrix_units).
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

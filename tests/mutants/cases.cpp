@@ -189,20 +189,6 @@ std::vector<Case> cases() {
                   {{"n", 200}, {"m", 19}, {"b", 5}},
                   {{"n", 5}, {"m", 3}, {"b", 5}},
                   {{"n", 200}, {"m", 0}, {"b", 3}}}});
-  // Factors that are computed while tiles are copied, and are not 0 where all is 0: by depth and by rows.
-  all.push_back({"unit_factors",
-                 "entry unit_factors [n][m][b] (A: [n][m]f16) (M: [n][m]bool) (B: [m][b]f16) : [n][b]f32 =\n"
-                 "  tabulate n (\\i -> tabulate b (\\j -> f32.sum (tabulate m (\\k -> "
-                 "(if M[i, k] then f32.f16 A[i, k] else 1) * f32.max 1 (f32.f16 B[k, j])))))\n",
-                 {{"T_n", 8}, {"R_n", 8}, {"T_b", 16}, {"R_b", 4}, {"T_m", 16}, {"stages", 3}, {"tiles_per_block", 2}},
-                 {{{"n", 140}, {"m", 70}, {"b", 67}},
-                  {{"n", 140}, {"m", 72}, {"b", 72}},
-                  {{"n", 64}, {"m", 48}, {"b", 64}},
-                  {{"n", 9}, {"m", 40}, {"b", 8}},
-                  {{"n", 200}, {"m", 8}, {"b", 8}},
-                  {{"n", 200}, {"m", 19}, {"b", 5}},
-                  {{"n", 5}, {"m", 3}, {"b", 5}},
-                  {{"n", 200}, {"m", 0}, {"b", 3}}}});
   // Two dims of the depth, of which a step has two of the outer one.
   all.push_back({"unit_nest",
                  "entry unit_nest [n][m][p][b] (A: [n][p][m]f16) (B: [m][p][b]f16) : [n][b]f32 =\n"
