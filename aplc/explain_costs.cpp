@@ -307,7 +307,11 @@ class Host {
       for (const auto& [array, count] : inside.reads) work.reads[array] += times * n * count;
       work.writes += times * n * inside.writes;
     } else if (const auto* copy = apl::get_if<apl::CopyTile>(stm)) {
-      work.reads[copy->source] += times * width(copy->window.shape());
+      const double elements = times * width(copy->window.shape());
+      work.reads[copy->source] += elements;
+      for (const apl::TileRead& read : copy->also)
+        if (read.array) work.reads[*read.array] += elements;
+      if (copy->map) add(*copy->map->body, elements, work);
     } else if (const auto* contract = apl::get_if<apl::TileContract>(stm)) {
       // The last tile of a dim may have fewer steps: counted as whole ones of a usual tile.
       constexpr double kUsual = 64;

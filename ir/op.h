@@ -383,6 +383,8 @@ struct SharedArray {
 // one index for each, and their strides count in place of i_k * stride of the window, which is 0 there.
 // Where a condition of `where` fails, the element is the pad, too. Each of `gathers` adds to the position in the source
 // what an array says.
+// With a map the tile has other elements than the source: map(source.flat[window(i)], also_1, ...) where all guards
+// hold, and the pad, which is not mapped, elsewhere. There are no conditions then.
 struct TileGuard {
   struct Part {
     Poly bound, stride;
@@ -407,6 +409,11 @@ struct TileGather {
   TileAffine at;
   Poly stride;
 };
+// array.flat[at]; without an array the position itself.
+struct TileRead {
+  std::optional<Value> array;
+  TileAffine at;
+};
 struct CopyTile {
   Value target;
   Value source;
@@ -415,6 +422,8 @@ struct CopyTile {
   std::vector<TileCondition> where{};
   std::vector<TileGather> gathers{};
   Operand pad;
+  std::vector<TileRead> also{};
+  std::optional<Lambda> map{};
 };
 
 // Register-tiled contraction of tiles (T listing 4). Space dims have T (threads) and R (registers) numbers,

@@ -440,6 +440,7 @@ class Holds {
     const Schedule::Operand& operand = schedule_.operands[o];
     const Type& tile = values_.type(read.tile);
     if (operand.element != tile.element || tile.element == ScalarType::unit) return "it has another element type";
+    if (copy.map && (!is_streamed(o) || operand.copy_bytes != 0)) return "it is computed, but not through registers";
     const std::size_t rank = read.axes.size();
     if (copy.window.rank() != rank || copy.guards.size() != rank || (tile.memory && tile.memory->layout.rank() != rank))
       return "it has another rank";
@@ -488,6 +489,8 @@ class Holds {
     if (!values_.type(copy.source).memory) return "its array is nowhere in memory";
     for (const TileGather& gather : copy.gathers)
       if (!values_.type(gather.positions).memory) return "an array of indices is nowhere in memory";
+    for (const TileRead& read : copy.also)
+      if (read.array && !values_.type(*read.array).memory) return "an array is nowhere in memory";
     if (!has_mn_dims(schedule_) || !is_streamed(o)) return std::nullopt;
     for (std::size_t k = 0; k < read.axes.size(); ++k) {
       const auto axis = static_cast<std::size_t>(read.axes[k]);

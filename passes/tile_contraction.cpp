@@ -118,6 +118,23 @@ class Tiler {
     return stm;
   }
 
+  void say_computed(const Contraction& contraction) {
+    for (const ContractionOperand& operand : contraction.operands) {
+      if (!operand.map || !context_.remarks) continue;
+      std::vector<std::string> names{"`" + result_.values.name(operand.base) + "`"};
+      for (const ContractionRead& read : operand.also)
+        if (read.base) names.push_back("`" + result_.values.name(*read.base) + "`");
+      context_.remark({RemarkKind::applied,
+                       kName,
+                       "computed-factor",
+                       contraction.location,
+                       function_.name,
+                       fmt::format("a factor is computed from {} while its tile is copied", fmt::join(names, " and ")),
+                       {{"tile", std::string(to_text(result_.values.type(operand.element).element))}},
+                       {}});
+    }
+  }
+
   // Products of f32 that stay such although others are allowed.
   void say_kept(const Contraction& contraction, const Stm& stm, const tile::Tiling& plan) {
     const auto is_f32 = [&](Value v) { return result_.values.type(v).element == ScalarType::f32; };
@@ -154,7 +171,7 @@ class Tiler {
     std::string entry = function_.entry ? function_.entry->name : function_.name;
     ++tiled_;
     const std::string prefix = tiled_ == 1 ? entry + "." : fmt::format("{}.k{}.", entry, tiled_);
-    const Contraction contraction = prepared(matched, prefix);
+    const Contraction contraction = prepared(matched, prefix, stm.attributes);
     make_indices(contraction, host);
     const bool open = context_.flag("variants") && !any_given(prefix);
     std::vector<std::string> variants;
@@ -163,9 +180,10 @@ class Tiler {
     for (Stm& made : host.stms()) out.push_back(std::move(made));
     say_kept(contraction, stm, plan);
     if (plan.schedule.unit == Schedule::Unit::simt && !any_given(prefix))
-      if (auto missing = tile::why_no_matrix_units(contraction, result_.values))
+      if (auto missing = tile::why_no_matrix_units(contraction, stm.attributes, result_.values))
         missed("cores-multiply", contraction.location, "matrix units are not used: " + missing->reason,
                missing->suggestion);
+    say_computed(contraction);
     applied(matched, plan, number(prefix + "splits"), variants);
     return true;
   }
@@ -181,11 +199,16 @@ class Tiler {
   }
 
   // With its reduction dims in the order that tiles want.
-  Contraction prepared(const Contraction& matched, const std::string& prefix) {
+  Contraction prepared(const Contraction& matched, const std::string& prefix,
+                       const std::vector<Attribute>& attributes) {
     Contraction contraction = tile::order_reductions(tile::merge_reductions(
         matched, [&](const std::string& dim) { return depth_given(prefix, dim); }, result_.values));
-    if (auto widened = tile::widen_sums(contraction, result_.values)) contraction = std::move(*widened);
     if (auto scaled = tile::scale_sums(contraction, result_.values)) contraction = std::move(*scaled);
+    // A CPU's panels are made of any code.
+    if (!context_.flag("packed"))
+      if (auto computed = tile::compute_factors(contraction, attributes, result_.values))
+        contraction = std::move(*computed);
+    if (auto widened = tile::widen_sums(contraction, result_.values)) contraction = std::move(*widened);
     return contraction;
   }
 
@@ -250,7 +273,8 @@ class Tiler {
                                                ? std::vector<std::size_t>{}
                                                : tile::operands_to_transpose(matched, plan.schedule);
     const auto with_transposed = [&](const std::string& names, Builder& body) {
-      Contraction transposed = prepared(tile::transpose_operands(matched, which, plan.schedule, body), names);
+      Contraction transposed =
+          prepared(tile::transpose_operands(matched, which, plan.schedule, body), names, stm.attributes);
       // Indices as arrays are there already.
       for (auto&& [operand, original] : ranges::views::zip(transposed.operands, contraction.operands))
         if (operand.index) operand.base = original.base;
@@ -272,11 +296,15 @@ class Tiler {
         tiled_kernels(with_transposed(own, body), std::nullopt, own, inner, body);
         windows_ = of_tiled;
       });
-    if (!context_.flag("packed") && tile::may_align(matched, plan.schedule))
+    // Of zeros behind the end of the reduction factors would be computed that are not zero.
+    const bool is_computed = std::ranges::any_of(
+        contraction.operands, [](const ContractionOperand& operand) { return operand.map.has_value(); });
+    if (!context_.flag("packed") && !is_computed && tile::may_align(matched, plan.schedule))
       alternative("aligned", [&](const Stm& inner, Builder& body) {
         const RemarkFacts of_tiled = windows_;
         const std::string own = prefix + "aligned.";
-        tiled_kernels(prepared(tile::align_operands(matched, body), own), std::nullopt, own, inner, body);
+        tiled_kernels(prepared(tile::align_operands(matched, body), own, stm.attributes), std::nullopt, own, inner,
+                      body);
         windows_ = of_tiled;
       });
     for (const Choose::Alternative& one : choose.alternatives) variants.push_back(one.name);
@@ -465,6 +493,7 @@ PassInfo tile_contraction_pass() {
       {"operator-can-fail", "the reduction operator can fail"},
       {"no-tiling-attribute", "the program asks for no tiling"},
       {"tf32-ignored", "products of tf32 were allowed, but these are none that matrix units know"},
+      {"computed-factor", "a factor of a product for matrix units is computed while its tile is copied"},
       {"cores-multiply", "sums of products of types that matrix units know are none that they do"},
       {"small", "on a CPU: each product is of a few elements, which a thread holds in registers"},
       {"no-remainder", "the last tile is filled up with elements that are proved neutral"},

@@ -118,25 +118,38 @@ CopiedTile MainloopLowering::describe_copy(const CopyTile& op, Value copied, con
   return copy;
 }
 
-// Variables: what conditions ask for at the first row and the first step.
+// A variable for a number at the first row and the first step, and what each step adds.
+std::pair<ExprPtr, ExprPtr> MainloopLowering::number_at(const CopiedTile& copy, const TileAffine& at,
+                                                        KernelBlock& out) {
+  ExprPtr number = values_.poly(at.start), along = number_of(0);
+  std::size_t loop = 0;
+  for (std::size_t k = 0; k < copy.tile.axes.size(); ++k) {
+    const auto d = static_cast<std::size_t>(copy.tile.axes[k]);
+    if (d < mainloop_->space_rank) continue;
+    const ExprPtr stride = values_.poly(at.strides[k][0]);
+    if (d - mainloop_->space_rank == mainloop_->inner_depth) {
+      along = stride;
+      continue;
+    }
+    const CopiedTile::OuterLoop& outer = copy.outer[loop++];
+    number = plus(number, mul(outer.size == 1 ? number_of(0) : variable(outer.index), stride));
+  }
+  const std::string name = unit_.fresh("number");
+  out.push_back(declare(kIndex, name, number));
+  return {variable(name), along};
+}
+
+// What conditions ask for, and where further arrays are read.
 void MainloopLowering::number_conditions(CopiedTile& copy, KernelBlock& out) {
   for (const TileCondition& condition : copy.op.where) {
-    ExprPtr number = values_.poly(condition.at.start), along = number_of(0);
-    std::size_t loop = 0;
-    for (std::size_t k = 0; k < copy.tile.axes.size(); ++k) {
-      const auto d = static_cast<std::size_t>(copy.tile.axes[k]);
-      if (d < mainloop_->space_rank) continue;
-      const ExprPtr stride = values_.poly(condition.at.strides[k][0]);
-      if (d - mainloop_->space_rank == mainloop_->inner_depth) {
-        along = stride;
-        continue;
-      }
-      const CopiedTile::OuterLoop& outer = copy.outer[loop++];
-      number = plus(number, mul(outer.size == 1 ? number_of(0) : variable(outer.index), stride));
-    }
-    copy.numbers.push_back(variable(unit_.fresh("number")));
+    const auto [number, along] = number_at(copy, condition.at, out);
+    copy.numbers.push_back(number);
     copy.number_strides.push_back(along);
-    out.push_back(declare(kIndex, copy.numbers.back()->text, number));
+  }
+  for (const TileRead& read : copy.op.also) {
+    const auto [number, along] = number_at(copy, read.at, out);
+    copy.also.push_back(number);
+    copy.also_strides.push_back(along);
   }
 }
 
@@ -242,6 +255,8 @@ void MainloopLowering::mainloop_copy(const CopyTile& op, Value copied, const Exp
   const OperandTile& tile = copy.tile;
   if (mainloop_->matrix()) {
     append(all, copy_matrix_tile(copy));
+  } else if (op.map) {
+    append(all, copy_computed(copy));
   } else if (!copy.numbers.empty()) {
     append(all, copy_each(copy));
   } else if (tile.by_depth && tile.element_bytes() < 4 && tile.copy_bytes == 16 && tile.depth % tile.vector() == 0) {

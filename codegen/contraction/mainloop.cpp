@@ -130,6 +130,7 @@ void MainloopLowering::add_operand_tile(Mainloop& mainloop, const Schedule::Oper
   tile.by_depth = unit_.fold(scheduled.strides.back()) == 1;
   tile.gathers = copy.gathers;
   for (const TileCondition& condition : copy.where) tile.conditions.push_back({condition.at, {}});
+  for (const TileRead& read : copy.also) tile.also.push_back({read.at, {}});
   for (std::size_t k = 0; k < operand.axes.size(); ++k) {
     const auto axis = static_cast<std::size_t>(operand.axes[k]);
     for (std::size_t s = 0; s < 2; ++s)

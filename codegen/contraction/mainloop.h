@@ -69,6 +69,7 @@ struct OperandTile {
   std::array<std::optional<std::size_t>, 2> row_axes;  // the axes of the rows of M and of N
   std::vector<TileNumber> conditions;                  // what they ask for
   std::vector<TileGather> gathers;                     // along rows: what they add is in `rows`
+  std::vector<TileNumber> also;                        // of a computed tile: where further arrays are read
   // An operand that no step changes: the thread's elements in registers, which are read before the steps. Positions, in
   // its source and in arrays of indices, are numbers of their own.
   bool resident = false;
@@ -97,6 +98,7 @@ struct CopiedTile {
   std::int64_t step_size = 0;                                      // of the same, in the tile
   // Under which conditions: a number for each without what rows and the innermost steps add, and what these do.
   std::vector<kernel::ExprPtr> numbers = {}, number_strides = {};
+  std::vector<kernel::ExprPtr> also = {}, also_strides = {};  // the same of where further arrays are read
 
   kernel::ExprPtr inside(const kernel::ExprPtr& step) const;  // null: always
   bool inside_tile() const { return bound && !padded; }       // what is inside the source is inside the tile, too
@@ -218,6 +220,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void zero_outside(const SegOp& op, const ExprPtr& end_of_m, Block& out);
   ExprPtr row_in_source(const OperandTile& tile, const ExprPtr& m);
   void number_conditions(CopiedTile& copy, Block& out);
+  std::pair<ExprPtr, ExprPtr> number_at(const CopiedTile& copy, const TileAffine& at, Block& out);
   ExprPtr conditions_hold(const CopiedTile& copy, const ExprPtr& m, const ExprPtr& step);
   Block copy_each(const CopiedTile& copy);
   void read_resident(const CopyTile& op, OperandTile& tile, Block& out);
@@ -231,6 +234,7 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void place_matrix_copies(Block& out);
   ExprPtr matrix_position(const OperandTile& tile, const ExprPtr& row, const ExprPtr& step);
   Block copy_matrix_tile(const CopiedTile& copied);
+  Block copy_computed(const CopiedTile& copied);
   ExprPtr matrix_alignment(const CopyTile& op, const OperandTile& tile);
   ExprPtr vector_alignment(const CopyTile& op, const OperandTile& tile);
   ExprPtr all_aligned();

@@ -89,6 +89,7 @@ ExprPtr MainloopLowering::matrix_position(const OperandTile& tile, const ExprPtr
 }
 
 KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
+  if (copied.op.map) return copy_computed(copied);
   const OperandTile& tile = copied.tile;
   const std::int64_t rows = mainloop_->mn_of(tile).extent, threads = mainloop_->threads;
   // 16 bytes at once, or zeros beyond the source.

@@ -45,6 +45,30 @@ double operations_of(const TileContract& contract, const ValueTable& values) {
   return std::max(count, 1.0);
 }
 
+// What a copy does for an element beside the copy itself.
+ComputedOperand computed_operand(const CopyTile& copy, const TileOperand& tile, std::size_t rank,
+                                 const ValueTable& values) {
+  constexpr int kFunction = 8;  // instructions of exp and the like
+  ComputedOperand made;
+  if (!copy.map) return made;
+  made.instructions = 1;
+  made.read_bytes = byte_size(values.type(copy.source).element);
+  for_each_stm(*copy.map->body, [&](const Stm& stm) { made.instructions += get_if<Unary>(stm) ? kFunction : 1; });
+  for (const TileRead& read : copy.also) {
+    bool everywhere = read.array.has_value();
+    for (std::size_t k = 0; k < tile.axes.size(); ++k) {
+      const bool varies = std::ranges::any_of(read.at.strides[k], [](const Poly& p) { return !p.is_zero(); });
+      everywhere = everywhere && varies;
+      for (std::size_t s = 0; s < 2; ++s)
+        if (varies && static_cast<std::size_t>(tile.axes[k]) + 2 == rank + s) ++made.row_numbers[s];
+    }
+    // What is read for a whole row, or a whole step, hardly counts.
+    made.instructions += everywhere ? 2 : 1;
+    if (everywhere) made.read_bytes += byte_size(values.type(*read.array).element);
+  }
+  return made;
+}
+
 // Arrays from outside of the block that the epilogue reads.
 int epilogue_reads(const SegOp& kernel, const ValueTable& values) {
   std::set<Value> local, read;
@@ -134,6 +158,12 @@ std::optional<PlanData> plan_data(const Stm& stm, const Function& function) {
   if (schedule.unit == Schedule::Unit::matrix)
     data.matrix_products = matrix_products(contract->map, contract->reduce.op, stm.attributes, values);
   data.operations = operations_of(*contract, values);
+  std::map<Value, const CopyTile*> copies;
+  for_each_stm(*op->body, [&](const Stm& inner) {
+    if (const CopyTile* copy = get_if<CopyTile>(inner)) copies[inner.pattern.front()] = copy;
+  });
+  for (const TileOperand& tile : contract->operands)
+    data.computed.push_back(computed_operand(*copies.at(tile.tile), tile, contract->space.size(), values));
   note_copies(stm, function, data);
   return data;
 }
@@ -180,6 +210,10 @@ void fill_in(const PlanData& data, const std::function<std::int64_t(Value)>& val
     const Schedule::Operand& operand = schedule.operands[o];
     c.operands[o].bytes = byte_size(operand.element);
     c.operands[o].conditions = static_cast<int>(operand.conditions.size());
+    const ComputedOperand& computed = data.computed[o];
+    c.operands[o].computed = computed.instructions;
+    c.operands[o].read_bytes = computed.read_bytes;
+    for (std::size_t s = 0; s < 2; ++s) c.operands[o].row_numbers[s] += computed.row_numbers[s];
     // Numbers that have a table of rows.
     const auto count_rows = [&](const std::vector<Poly>& strides) {
       for (const auto role : {Schedule::Role::m, Schedule::Role::n})

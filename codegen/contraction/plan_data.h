@@ -1,6 +1,7 @@
 // A tiled contraction as data for the choice of plans (machine/tiles/plan.h), while sizes are still symbols.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +20,12 @@ struct apl_plan;
 
 namespace apl {
 
+// An operand whose elements are computed while its tiles are copied; no instructions: it is copied as it is.
+struct ComputedOperand {
+  int instructions = 0, read_bytes = 0;  // of an element
+  std::array<int, 2> row_numbers{};      // positions in further arrays that differ from row to row of M, and of N
+};
+
 struct PlanData {
   Location location;
   Schedule schedule;
@@ -31,7 +38,8 @@ struct PlanData {
   int matrix_products = 0;        // of matrix units for one of the contraction's; 0: it is none for them
   Poly copied_bytes;              // what those kernels write
   double operations = 1;
-  std::string parameters;  // what the names of its parameters begin with: "mm."
+  std::vector<ComputedOperand> computed;  // one an operand
+  std::string parameters;                 // what the names of its parameters begin with: "mm."
 
   const std::vector<Schedule::Dim>& dims() const { return schedule.dims; }
   // Into how many parts the reduction is split, if it is: a symbol.

@@ -151,8 +151,9 @@ std::string contraction_text(const PlanData& data, Values& host) {
       const bool anywhere = operand.strides[d].is_zero() && operand.varies(d);
       strides.push_back(anywhere ? fmt::format("{}", one.strides[d]) : number(operand.strides[d]));
     }
-    operands.push_back(fmt::format("{{{}, {}, {{{}, {}}}, {{{}}}}}", one.bytes, one.conditions, one.row_numbers[0],
-                                   one.row_numbers[1], fmt::join(strides, ", ")));
+    operands.push_back(fmt::format("{{{}, {}, {{{}, {}}}, {}, {}, {{{}}}}}", one.bytes, one.conditions,
+                                   one.row_numbers[0], one.row_numbers[1], one.computed, one.read_bytes,
+                                   fmt::join(strides, ", ")));
   }
   return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}f, {{{}}}, {{{}}}}}", data.dims().size(),
                      data.space_rank, data.schedule.operands.size(), data.result_bytes, data.widest_result,

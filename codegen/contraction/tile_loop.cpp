@@ -39,6 +39,7 @@ bool varies_along(const TileNumber& number, std::size_t axis) {
 std::vector<TileNumber*> MainloopLowering::numbers_of(OperandTile& tile) {
   std::vector<TileNumber*> numbers;
   for (TileNumber& condition : tile.conditions) numbers.push_back(&condition);
+  for (TileNumber& read : tile.also) numbers.push_back(&read);
   if (!tile.resident) return numbers;
   numbers.push_back(&tile.position);
   for (TileNumber& position : tile.positions) numbers.push_back(&position);

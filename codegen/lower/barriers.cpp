@@ -67,6 +67,8 @@ class Planner {
     if (const CopyTile* copy = get_if<CopyTile>(stm)) {
       if (auto block = shared_block(copy->target)) writes.insert(*block);
       if (auto block = shared_block(copy->source)) reads.insert(*block);
+      for (const TileRead& read : copy->also)
+        if (auto block = read.array ? shared_block(*read.array) : std::nullopt) reads.insert(*block);
     } else if (const TileContract* contract = get_if<TileContract>(stm)) {
       for (const TileOperand& operand : contract->operands)
         if (auto block = shared_block(operand.tile)) reads.insert(*block);

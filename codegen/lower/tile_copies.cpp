@@ -81,8 +81,30 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
     const Type& source = unit_.function.type(op.source);
     position = plus(values_.poly(source.memory->layout.offset()), position);
     ExprPtr value = element_flat(source.memory->block, position, stm.location);
-    if (inside) value = select(inside, value, values_.operand(op.pad));
-    inner.push_back(assign(element_of(op.target, at, stm.location), value));
+    const ExprPtr to = element_of(op.target, at, stm.location);
+    if (!op.map) {
+      if (inside) value = select(inside, value, values_.operand(op.pad));
+      inner.push_back(assign(to, value));
+      return;
+    }
+    std::vector<ExprPtr> elements{value};
+    for (const TileRead& read : op.also) {
+      elements.push_back(affine(read.at));
+      if (!read.array) continue;
+      const MemoryBinding& from = *unit_.function.type(*read.array).memory;
+      elements.back() =
+          element_flat(from.block, plus(values_.poly(from.layout.offset()), elements.back()), stm.location);
+    }
+    KernelBlock mapped;
+    for (std::size_t k = 0; k < elements.size(); ++k) {
+      const std::string held = unit_.fresh("x");
+      mapped.push_back(declare({unit_.function.type(op.map->params[k]).element, false}, held, elements[k]));
+      elements[k] = variable(held);
+    }
+    mapped.push_back(assign(to, inline_lambda(*op.map, elements, mapped).front()));
+    // What the map makes of the pad is not the pad.
+    if (inside) mapped = {kernel::branch(inside, std::move(mapped), {assign(to, values_.operand(op.pad))})};
+    inner.insert(inner.end(), std::make_move_iterator(mapped.begin()), std::make_move_iterator(mapped.end()));
   };
   out.push_back(comment(fmt::format("tile of {}", name)));
   if (!unit_.target.on_device()) {
@@ -111,7 +133,7 @@ void Kernel::copy_tile(const CopyTile& op, const Stm& stm, KernelBlock& out) {
   const std::size_t rows = tiles > 1 ? 1 : 0;
   const bool is_even = elements / tiles % threads_ == 0 && elements / tiles / threads_ <= kAtOnce &&
                        threads_ % (elements / tiles / extents[rows]) == 0;
-  if (is_even && !is_split && op.where.empty() && op.gathers.empty()) {
+  if (is_even && !is_split && op.where.empty() && op.gathers.empty() && !op.map) {
     copy_rows(op, stm, extents, rows, out);
     return;
   }

@@ -51,6 +51,8 @@ std::vector<Value> Planner::nested(const Op& op) {
     if (scatter->op) append(all, body(*scatter->op->op.body, scatter->op->op.params));
   } else if (const SegOp* seg = std::get_if<SegOp>(&op)) {
     append(all, body(*seg->body, {}));
+  } else if (const CopyTile* copy = std::get_if<CopyTile>(&op)) {
+    if (copy->map) append(all, body(*copy->map->body, copy->map->params));
   } else if (const TileContract* tile = std::get_if<TileContract>(&op)) {
     append(all, body(*tile->map.body, tile->map.params));
     append(all, body(*tile->reduce.op.body, tile->reduce.op.params));

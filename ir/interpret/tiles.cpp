@@ -91,6 +91,15 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
   for (const TileGather& gather : op.gathers)
     gathers.push_back({gather.positions, readable(gather.positions), affine(gather.at), integer(gather.stride)});
 
+  struct Read {
+    std::optional<Array> array;
+    Affine at;
+  };
+  std::vector<Read> also;
+  for (const TileRead& read : op.also)
+    also.push_back({read.array ? std::optional(readable(*read.array)) : std::nullopt, affine(read.at)});
+  const BodyLifetimes* const map_lifetimes = op.map ? &lifetimes_of(*op.map->body) : nullptr;
+
   const Scalar pad = scalar(op.pad);
   const std::int64_t first = integer(op.window.offset());
   const std::int64_t total = count_of(shape);
@@ -149,7 +158,20 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
       const std::int64_t there = position_of(gather.positions, gather.from, value_of(gather.at));
       point += gather.stride * element(gather.from, gather.positions, there).as_int();
     }
-    memory_.store(target, position, element(op.source, source, position_of(source, op.source, point)));
+    Scalar made = element(op.source, source, position_of(source, op.source, point));
+    if (op.map) {
+      set(op.map->params[0], made);
+      for (std::size_t r = 0; r < also.size(); ++r) {
+        const std::int64_t there = value_of(also[r].at);
+        Scalar further = Scalar::integer(ScalarType::i64, there);
+        if (const std::optional<Value>& array = op.also[r].array)
+          further = element(*array, *also[r].array, position_of(*also[r].array, *array, there));
+        set(op.map->params[1 + r], further);
+      }
+      run(*op.map->body, *map_lifetimes);
+      made = scalar(op.map->body->results[0]);
+    }
+    memory_.store(target, position, made);
   }
   assign(stm.pattern.front(), std::move(target));
 }

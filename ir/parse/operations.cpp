@@ -200,8 +200,19 @@ Op Parser::copy_tile() {
       expect("*");
       gather.stride = poly();
     });
+  if (accept("also"))
+    list("(", ")", [&] {
+      TileRead& read = result.also.emplace_back();
+      if (!accept("[")) {
+        read.array = use();
+        expect("[");
+      }
+      read.at = affine();
+      expect("]");
+    });
   expect("pad");
   result.pad = operand();
+  if (accept("map")) result.map = lambda();
   return result;
 }
 

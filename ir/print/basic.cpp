@@ -116,8 +116,21 @@ void Printer::put(const CopyTile& op) {
       put("] * ");
       put(gather.stride);
     });
+  if (!op.also.empty())
+    list(" also (", op.also, ")", [&](const TileRead& read) {
+      if (read.array) put(*read.array);
+      put("[");
+      affine(read.at);
+      put("]");
+    });
   put(" pad ");
   put(op.pad);
+  if (!op.map) return;
+  put(" map");
+  ++indent_;
+  new_line();
+  put(*op.map);
+  --indent_;
 }
 
 }  // namespace apl

@@ -107,7 +107,8 @@ void walk_body(const Body& body, const Surroundings& around, const Visit& visit)
     }
     // A scatter outside of all kernels is one itself.
     if (get_if<Scatter>(stm) && around.level == Surroundings::Level::host) inner.level = Surroundings::Level::thread;
-    if (get_if<Screma>(stm) || get_if<Scatter>(stm) || get_if<TileContract>(stm)) inner.in_lambda = true;
+    if (get_if<Screma>(stm) || get_if<Scatter>(stm) || get_if<CopyTile>(stm) || get_if<TileContract>(stm))
+      inner.in_lambda = true;
     for_each_body(stm.op, [&](const BodyPtr& nested) { walk_body(*nested, inner, visit); });
   }
 }

@@ -110,6 +110,7 @@ class Consumption {
       if (aliases_.overlap(copy->source, copy->target))
         check_.broken(stm, fmt::format("{} is copied to {}, whose elements it may share", check_.name(copy->source),
                                        check_.name(copy->target)));
+      if (copy->map) repeated(*copy->map->body, stm, aliases_.bound());
       consume(copy->target, stm);
     } else if (const Apply* apply = get_if<Apply>(stm)) {
       call(stm, *apply);

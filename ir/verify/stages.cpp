@@ -69,7 +69,8 @@ void check_memory(Check& check) {
   for (Value v : check.function.params) check_binding(check, v, nullptr, false);
   walk(check.function, [&](const Stm& stm, const Surroundings& around) {
     for (Value v : stm.pattern) check_binding(check, v, &stm, around.in_lambda);
-    const bool lambda = get_if<Screma>(stm) || get_if<Scatter>(stm) || get_if<TileContract>(stm);
+    const bool lambda =
+        get_if<Screma>(stm) || get_if<Scatter>(stm) || get_if<CopyTile>(stm) || get_if<TileContract>(stm);
     for_each_binder(stm.op, [&](Value v) { check_binding(check, v, &stm, around.in_lambda || lambda); });
   });
 }

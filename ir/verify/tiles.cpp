@@ -16,10 +16,38 @@ void check_op(Check& check, const Stm& stm, const SharedArray& op) {
   }
 }
 
+namespace {
+
+// From an element of each array that is read to one of the tile.
+void check_tile_map(Check& check, const Stm& stm, const CopyTile& op) {
+  if (!op.map) {
+    if (!op.also.empty()) check.broken(stm, "more than an element is read, and there is no map of them");
+    return;
+  }
+  if (!op.where.empty()) check.broken(stm, "a tile is mapped that is read under conditions");
+  const Lambda& map = *op.map;
+  if (map.params.size() != 1 + op.also.size() || map.body->results.size() != 1)
+    return check.broken(stm, fmt::format("the map of a tile has {} parameters and {} results for {} elements",
+                                         map.params.size(), map.body->results.size(), 1 + op.also.size()));
+  for (std::size_t k = 0; k < map.params.size(); ++k) {
+    const std::optional<Value> array = k == 0 ? op.source : op.also[k - 1].array;
+    if (array && !check.type(*array).is_array()) return check.broken(stm, "a tile is made of what is no array");
+    const ScalarType element = array ? check.type(*array).element : ScalarType::i64;
+    if (!check.type(map.params[k]).same(Type::scalar(element)))
+      check.broken(stm, fmt::format("{} of type {} gets elements of another one", check.name(map.params[k]),
+                                    check.text(check.type(map.params[k]))));
+  }
+  if (const Type made = check.type(map.body->results[0]); !made.same(Type::scalar(check.type(op.target).element)))
+    check.broken(stm, fmt::format("the map of a tile gives a value of type {}, no element of {}", check.text(made),
+                                  check.name(op.target)));
+}
+
+}  // namespace
+
 void check_op(Check& check, const Stm& stm, const CopyTile& op) {
   const Type& target = check.type(op.target);
   const Type& source = check.type(op.source);
-  if (!target.is_array() || !source.is_array() || target.element != source.element)
+  if (!target.is_array() || !source.is_array() || (!op.map && target.element != source.element))
     return check.broken(stm, fmt::format("a tile of {} of type {} is copied to {} of type {}", check.name(op.source),
                                          check.text(source), check.name(op.target), check.text(target)));
   if (!check.type(op.pad).same(Type::scalar(target.element)))
@@ -49,6 +77,8 @@ void check_op(Check& check, const Stm& stm, const CopyTile& op) {
     check_affine(condition.at, "a condition");
     if (condition.bound) check_size(check, stm, *condition.bound);
   }
+  for (const TileRead& read : op.also) check_affine(read.at, "an index of what is read also");
+  check_tile_map(check, stm, op);
   for (const TileGather& gather : op.gathers) {
     check_affine(gather.at, fmt::format("the index of {}", check.name(gather.positions)));
     check_size(check, stm, gather.stride);

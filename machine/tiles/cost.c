@@ -62,7 +62,8 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
     double elements = 1, steps = 1;
     for (int d = 0; d < c->dim_count; ++d)
       if (c->operands[o].strides[d] != 0) elements *= (double)c->dims[d].size;
-    once += elements * c->operands[o].bytes;
+    const double bytes = c->operands[o].computed > 0 ? c->operands[o].read_bytes : c->operands[o].bytes;
+    once += elements * bytes;
     // Whole sectors come, whatever is wanted of them.
     const struct apl_tile_shape* tile = &s->tiles[o];
     double sector = 1;
@@ -70,13 +71,13 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
       sector = (double)device->sector_bytes / tile->bytes;
       // Memory reads two sectors at once (TCCG 06 in f64 on an H200: 2.05 ms, 2.7 GiB in sectors).
       const double kSectorsAtOnce = 2;
-      if (sectors_are_lost(c, &c->operands[o], device))
-        once += elements * c->operands[o].bytes * (kSectorsAtOnce * sector - 1);
+      if (sectors_are_lost(c, &c->operands[o], device)) once += elements * bytes * (kSectorsAtOnce * sector - 1);
     }
     if (tile->copy == APL_COPY_DEPTH && tile->depth * tile->bytes < device->sector_bytes)
       sector = (double)device->sector_bytes / (double)(tile->depth * tile->bytes);
     steps = tile->resident ? 1 : (double)s->steps;
-    block += (double)tile->rows * (double)apl_least(tile->depth, s->reduction) * tile->bytes * sector * steps;
+    block += (double)tile->rows * (double)apl_least(tile->depth, s->reduction) * sector * steps *
+             (c->operands[o].computed > 0 ? c->operands[o].read_bytes : tile->bytes);
   }
   cost->memory_bytes = once;
   cost->cache_bytes = block * (double)s->blocks + (double)s->points * c->result_bytes;
@@ -172,7 +173,12 @@ static struct matrix_step matrix_step(const struct apl_contraction* c, const str
     const double pieces = elements * tile->bytes / 16, asked = 6 * c->operands[o].conditions;
     // Bytes whose source lies otherwise than the tile, and what is contiguous nowhere, come one by one.
     const int one_by_one = tile->copy == APL_COPY_SCATTERED || (tile->bytes == 1 && !by_depth);
-    if (tile->copy == APL_COPY_VECTORS) {
+    if (c->operands[o].computed > 0) {
+      // Like pieces through registers, with the map of each element; without vectors each is a load of its own.
+      const double apart = tile->copy == APL_COPY_SCATTERED ? kScattered : 0;
+      copies += pieces * kPiece + elements * (apart + c->operands[o].computed);
+      waits += ceil(pieces / (double)s->threads);
+    } else if (tile->copy == APL_COPY_VECTORS) {
       copies += pieces * (kCopy + asked);
     } else if (!one_by_one) {
       copies += pieces * (kPiece + asked), waits += ceil(pieces / (double)s->threads);
@@ -191,8 +197,11 @@ static struct matrix_step matrix_step(const struct apl_contraction* c, const str
   return step;
 }
 
-static double gpu_copy_instructions(const struct apl_tile_shape* tile, int conditions, int has_mainloop) {
+static double gpu_copy_instructions(const struct apl_tile_shape* tile, const struct apl_plan_operand* operand,
+                                    int has_mainloop) {
   const double elements = (double)tile->rows * (double)tile->depth;
+  const int conditions = operand->conditions;
+  if (operand->computed > 0) return elements * (12 + operand->computed);
   if (!has_mainloop) return elements * (12 + 6 * conditions);  // an index, a guard, a load and a store each
   if (conditions > 0) return elements * (12 + 6 * conditions);
   if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
@@ -301,7 +310,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     if (tile->resident) continue;
     const double words = (double)tile->rows * (double)tile->depth * tile->bytes / 4;
     const double conflict = tile->copy == APL_COPY_DEPTH && s->has_mainloop ? transposed_passes(tile->rows, device) : 1;
-    copy += gpu_copy_instructions(tile, c->operands[o].conditions, s->has_mainloop) / device->warp;
+    copy += gpu_copy_instructions(tile, &c->operands[o], s->has_mainloop) / device->warp;
     // A copy of so many lines takes as many passes, whatever the banks; one of scattered elements has a line for each.
     const double lines = tile->copy == APL_COPY_DEPTH       ? 4
                          : tile->copy == APL_COPY_SCATTERED ? 4.0 * device->warp / tile->bytes

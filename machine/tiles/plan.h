@@ -36,9 +36,12 @@ struct apl_plan_dim {
 struct apl_plan_operand {
   int32_t bytes;       // an element
   int32_t conditions;  // under which an element is read
-  // Numbers that differ from row to row of M, and of N: what conditions ask for; of operands that no step changes
-  // positions, too.
+  // Numbers that differ from row to row of M, and of N: what conditions ask for, and positions in further arrays; of
+  // operands that no step changes in their own, too.
   int32_t row_numbers[2];
+  // Of a computed factor: instructions for an element while its tile is copied, those that read further arrays with
+  // them, and the bytes of all that is read for it; 0: a tile has what the array has.
+  int32_t computed, read_bytes;
   int64_t strides[APL_PLAN_DIMS];  // in elements, one a dim; 0: it does not vary along it
 };
 

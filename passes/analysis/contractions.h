@@ -44,6 +44,13 @@ struct ContractionGather {
   Poly stride;
 };
 
+// Beside an operand's own array, one that a factor is made of: element `at` of its row-major elements; without an array
+// the number itself.
+struct ContractionRead {
+  std::optional<Value> base;
+  ContractionAffine at;
+};
+
 // One array that the map function reads: element `access` of the row-major elements of `base`, where access is
 // affine in the dims, offset + sum of strides[d] * dims[d].index, and in elements of arrays of indices.
 struct ContractionOperand {
@@ -57,6 +64,10 @@ struct ContractionOperand {
   std::vector<int> axes{};                         // the dims along which it varies, outermost in memory first
   bool exact = false;                              // the axes are the dims of a dense array in this order
   bool index = false;  // the elements are the indices of its one dim; `base` is a name for an iota not yet made
+  // Of a computed factor (tile_contraction/factors.cpp): `element` is what this makes of the array's element and of
+  // those of further arrays.
+  std::optional<Lambda> map{};
+  std::vector<ContractionRead> also{};
 
   bool varies(std::size_t dim) const;
   bool is_plain() const { return conditions.empty() && gathers.empty(); }
@@ -67,6 +78,7 @@ void for_each_affine(Operand& operand, F&& f) {
   f(operand.offset, operand.strides);
   for (auto& gather : operand.gathers) f(gather.at.offset, gather.at.strides);
   for (auto& condition : operand.conditions) f(condition.at.offset, condition.at.strides);
+  for (auto& read : operand.also) f(read.at.offset, read.at.strides);
 }
 
 struct Contraction {

@@ -80,6 +80,8 @@ void Placer::tile_sources(const Body& body, std::vector<Stm>& out) {
     if (copy == nullptr) return;
     std::vector<Value> sources{copy->source};
     for (const TileGather& gather : copy->gathers) sources.push_back(gather.positions);
+    for (const TileRead& read : copy->also)
+      if (read.array) sources.push_back(*read.array);
     for (Value source : sources) {
       const MemoryBinding* lies = tiled_.contains(source) ? nullptr : binding(source);
       if (lies != nullptr && lies->layout.strides() != Lmad::row_major(result_.type(source).shape).strides())

@@ -133,6 +133,8 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
     };
     densely(placed.source);
     for (TileGather& gather : placed.gathers) densely(gather.positions);
+    for (TileRead& read : placed.also)
+      if (read.array) densely(*read.array);
     Stm made = stm;
     made.op = std::move(placed);
     out.push_back(std::move(made));

@@ -208,6 +208,11 @@ void Simplifier::nested_bodies(Stm& stm) {
     kernel->body = enter(kernel->body, bounds);
     in_team_ = was_in_team;
     --parallel_depth_;
+  } else if (CopyTile* copy = std::get_if<CopyTile>(&stm.op); copy != nullptr && copy->map) {
+    rewrite_binders();
+    ++parallel_depth_;
+    copy->map->body = body(copy->map->body, true);
+    --parallel_depth_;
   } else if (TileContract* tile = std::get_if<TileContract>(&stm.op)) {
     rewrite_binders();
     ++parallel_depth_;

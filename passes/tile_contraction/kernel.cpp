@@ -162,7 +162,7 @@ class KernelBuilder {
     for (std::size_t k = 0; k < contraction_.operands.size(); ++k) {
       const ContractionOperand& operand = contraction_.operands[k];
       const Value tile = block.let(values_.name(operand.base) + "_s",
-                                   SharedArray{values_.type(operand.base).element, layout_of(operand)});
+                                   SharedArray{values_.type(operand.element).element, layout_of(operand)});
       if (contraction_.is_resident(operand)) {
         resident_[k] = copy(block, operand, {}, tile, padding_of(k));
       } else {
@@ -266,7 +266,7 @@ class KernelBuilder {
   Scalar padding_of(std::size_t k) const {
     const ContractionOperand& operand = contraction_.operands[k];
     if (!operand.conditions.empty()) return operand.otherwise;
-    return tiling_.padding.empty() ? Scalar::zero(values_.type(operand.base).element) : tiling_.padding[k];
+    return tiling_.padding.empty() ? Scalar::zero(values_.type(operand.element).element) : tiling_.padding[k];
   }
 
   // Where the block and the step start; indices of flattened dims come with the guard.
@@ -321,6 +321,9 @@ class KernelBuilder {
       copy.where.push_back({affine_of(operand, condition.at, step), condition.bound});
     for (const ContractionGather& gather : operand.gathers)
       copy.gathers.push_back({gather.base, affine_of(operand, gather.at, step), gather.stride});
+    for (const ContractionRead& read : operand.also)
+      copy.also.push_back({read.base, affine_of(operand, read.at, step)});
+    if (operand.map) copy.map = copy_fresh(*operand.map, block_.uniform, values_, values_);
     copy.pad = pad;
     return body.let(values_.name(operand.base) + "_s", std::move(copy));
   }

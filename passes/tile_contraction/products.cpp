@@ -11,14 +11,13 @@
 //   R[a, b] = sum over q of s * f32 X[a, q] * f32 Y[q, b]     =>     R[a, b] = s * sum over q of f32 X[a, q] * f32 Y[q,
 //   b]
 //
-// In integers that wrap around it is the same. Of f16 no sum overflows f32 whatever the factors are, so it is nearer to
-// the true sum than a rounding in each step; where `s` is not a finite number, nor is the result in either form unless
-// the sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite,
-// so that there the program has to say it (why_no_matrix_units).
+// An element of an array that varies along dims of the result alone, as a scale for each row, is such a factor. In
+// integers that wrap around it is the same. Of f16 no sum overflows f32 whatever the factors are, so it is nearer to the
+// true sum than a rounding in each step; where `s` is not a finite number, nor is the result in either form unless the
+// sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite, so
+// that there the program has to say it (why_no_matrix_units).
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,29 +27,42 @@
 #include "passes/tile_contraction/tile.h"
 
 namespace apl::tile {
-namespace {
+
+void classify_dims(Contraction& contraction) {
+  const auto count = [&](auto&& is_it) { return std::ranges::count_if(contraction.operands, is_it); };
+  const auto counted = count([&](const ContractionOperand& operand) {
+    for (std::size_t d = 0; d < contraction.space_rank; ++d)
+      if (operand.varies(d)) return true;
+    return false;
+  });
+  for (std::size_t d = 0; d < contraction.space_rank; ++d) {
+    const auto varying = count([&](const ContractionOperand& operand) { return operand.varies(d); });
+    contraction.dims[d].dim_class = varying == 0         ? DimClass::invariant
+                                    : varying == counted ? DimClass::batch
+                                                         : DimClass::free;
+  }
+}
 
 bool is_plain_sum(const Contraction& contraction, const ValueTable& values) {
   return contraction.reduce.neutral.size() == 1 && as_binary_op(contraction.reduce.op) == BinaryOp::add &&
          contraction.reduce.neutral[0] == Operand(Scalar::zero(values.type(contraction.reduce.op.params[0]).element));
 }
 
+namespace {
+
 // The contraction with both factors widened to `wide`, multiplied and summed in that; `finish` makes what was the sum.
 Contraction sum_of_products(const Contraction& contraction, ScalarType wide, ValueTable& values,
                             const std::function<Value(Builder&, Value)>& finish) {
-  const Lambda& map = contraction.map;
   Builder builder(values);
   builder.set_location(contraction.location);
   Contraction changed = contraction;
-  const std::vector<Type> factors{values.type(map.params[0]), values.type(map.params[1])};
+  std::vector<Type> factors;
+  for (const ContractionOperand& operand : changed.operands) factors.push_back(values.type(operand.element));
   changed.map = builder.lambda(factors, {"x", "y"}, [&](Builder& body, const std::vector<Value>& params) {
     const Value x = body.convert(wide, params[0]), y = body.convert(wide, params[1]);
     return std::vector<Operand>{body.binary(BinaryOp::mul, x, y)};
   });
-  // Elements of operands are the map's parameters.
-  for (ContractionOperand& operand : changed.operands)
-    for (std::size_t k = 0; k < 2; ++k)
-      if (operand.element == map.params[k]) operand.element = changed.map.params[k];
+  for (std::size_t k = 0; k < 2; ++k) changed.operands[k].element = changed.map.params[k];
   changed.reduce = builder.reduce_op(BinaryOp::add, Scalar::zero(wide));
   changed.after = builder.lambda({Type::scalar(wide)}, {"sum"}, [&](Builder& body, const std::vector<Value>& params) {
     const Value sum = finish(body, params[0]);
@@ -124,18 +136,43 @@ std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable
                          [&](Builder& body, Value sum) { return body.convert(narrow, sum); });
 }
 
+namespace {
+
+// Whether an operand that no step changes can be read by index behind the sum.
+bool is_whole_array(const ContractionOperand& operand, const ValueTable& values) {
+  return operand.exact && operand.is_plain() && !operand.index && operand.offset.is_zero() &&
+         values.type(operand.base).rank() == operand.axes.size();
+}
+
+}  // namespace
+
 std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable& values) {
   using enum ScalarType;
-  if (contraction.map.params.size() != 2 || !is_plain_sum(contraction, values)) return std::nullopt;
+  if (!is_plain_sum(contraction, values)) return std::nullopt;
   Factors factors = factors_of(contraction.map);
   std::ranges::sort(factors.elements);
-  if (!factors.is_product || factors.rounds_products || factors.others.empty() ||
-      factors.elements != std::vector<std::size_t>{0, 1})
+  const bool once = std::ranges::adjacent_find(factors.elements) == factors.elements.end();
+  if (!factors.is_product || factors.rounds_products || !once ||
+      factors.elements.size() != contraction.map.params.size())
     return std::nullopt;
+  std::vector<Value> steps;
+  std::vector<const ContractionOperand*> scales;
+  for (const ContractionOperand& operand : contraction.operands) {
+    if (!contraction.is_resident(operand)) {
+      steps.push_back(operand.element);
+    } else if (is_whole_array(operand, values)) {
+      scales.push_back(&operand);
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (steps.size() != 2 || (factors.others.empty() && scales.empty())) return std::nullopt;
   const ScalarType sum = values.type(contraction.reduce.op.params[0]).element;
   const bool exact = sum == i32 || sum == u32;
-  if (!(sum == f32 && are(contraction.map.params, values, {f16})) &&
-      !(exact && are(contraction.map.params, values, {i8, u8})))
+  // One of 8 bits is a number of f16 (factors.cpp).
+  const bool halves = are(steps, values, {f16, i8, u8}) && !are(steps, values, {i8, u8});
+  if (!(sum == f32 && halves) && !(exact && are(steps, values, {i8, u8}))) return std::nullopt;
+  if (std::ranges::any_of(scales, [&](const auto* scale) { return values.type(scale->element).element != sum; }))
     return std::nullopt;
   // A factor of another type is converted where it is multiplied.
   const auto type_of = [&](const Operand& x) {
@@ -143,60 +180,23 @@ std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable
   };
   if (std::ranges::any_of(factors.others, [&](const Operand& factor) { return type_of(factor) != sum; }))
     return std::nullopt;
-  return sum_of_products(contraction, sum, values, [&](Builder& body, Value scaled) {
+  Contraction product = contraction;
+  std::erase_if(product.operands, [&](const ContractionOperand& o) { return contraction.is_resident(o); });
+  if (!scales.empty()) classify_dims(product);
+  return sum_of_products(product, sum, values, [&](Builder& body, Value scaled) {
     for (const Operand& factor : factors.others) scaled = body.binary(BinaryOp::mul, factor, scaled);
+    for (const ContractionOperand* scale : scales) {
+      std::vector<Poly> at;
+      for (const int axis : scale->axes) at.emplace_back(contraction.dims[static_cast<std::size_t>(axis)].index);
+      const Value element = body.index(scale->base, at, values.name(scale->element));
+      scaled = body.binary(BinaryOp::mul, element, scaled);
+    }
     return scaled;
   });
 }
 
-namespace {
-
-// The parameters of the map that a value follows from.
-std::set<Value> params_of(const Operand& x, const Lambda& map, const ValueTable& values) {
-  std::set<Value> wanted;
-  if (x.is_value()) wanted.insert(x.value());
-  for (std::size_t k = map.body->stms.size(); k-- > 0;) {
-    const Stm& stm = map.body->stms[k];
-    if (std::ranges::any_of(stm.pattern, [&](Value v) { return wanted.contains(v); }))
-      wanted.merge(free_values(stm.op, values));
-  }
-  std::erase_if(wanted, [&](Value v) { return std::ranges::find(map.params, v) == map.params.end(); });
-  return wanted;
-}
-
-// A product of two factors, each of elements of its own, of which one is more than an element.
-std::optional<MissedUnits> why_computed(const Contraction& contraction, const ValueTable& values) {
-  const Lambda& map = contraction.map;
-  const auto made_by = [&](const Operand& x) {
-    const auto made = std::ranges::find_if(map.body->stms, [&](const Stm& stm) {
-      return x.is_value() && std::ranges::find(stm.pattern, x.value()) != stm.pattern.end();
-    });
-    return made == map.body->stms.end() ? nullptr : &*made;
-  };
-  const Stm* made = made_by(map.body->results[0]);
-  const Binary* product = made != nullptr ? get_if<Binary>(*made) : nullptr;
-  if (product == nullptr || product->op != BinaryOp::mul) return std::nullopt;
-  const std::array<std::set<Value>, 2> from{params_of(product->x, map, values), params_of(product->y, map, values)};
-  const bool apart = std::ranges::none_of(from[0], [&](Value v) { return from[1].contains(v); });
-  if (!apart || from[0].empty() || from[1].empty()) return std::nullopt;
-  for (std::size_t k = 0; k < 2; ++k) {
-    const Stm* factor = made_by(k == 0 ? product->x : product->y);
-    if (factor == nullptr || get_if<Convert>(*factor)) continue;
-    std::vector<std::string> names;
-    for (const ContractionOperand& operand : contraction.operands)
-      if (from[k].contains(operand.element) && !operand.index) names.push_back("`" + values.name(operand.base) + "`");
-    const std::string of = fmt::format("{}", fmt::join(names, " and "));
-    return MissedUnits{
-        fmt::format("matrix units multiply elements of two arrays, and here a factor is computed from {} in each step",
-                    of),
-        "compute that factor before, in a line of its own, as an array whose elements are multiplied here"};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, const ValueTable& values) {
+std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, const std::vector<Attribute>& attributes,
+                                               ValueTable& values) {
   using enum ScalarType;
   if (!is_plain_sum(contraction, values)) return std::nullopt;
   const ScalarType sum = values.type(contraction.reduce.op.params[0]).element;
@@ -209,16 +209,21 @@ std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, c
     steps.push_back(contraction.operands[o].element);
     names.push_back(values.name(contraction.operands[o].base));
   }
-  const bool halves = sum == f32 && (are(steps, values, {f16}) || are(steps, values, {bf16}));
+  // Sums in f16 are those of computed factors: others are sums in f32 now. Of bytes that are widened to f16 one is
+  // none.
+  const auto is_byte = [&](Value v) { return are({v}, values, {i8, u8}); };
+  const bool wide = (sum == f32 || sum == f16) && !std::ranges::all_of(steps, is_byte);
+  const bool halves = wide && (are(steps, values, {f16, i8, u8}) || are(steps, values, {bf16, i8, u8}));
   const bool bytes = (sum == i32 || sum == u32) && are(steps, values, {i8, u8});
   const bool doubles = sum == f64 && are(steps, values, {f64});
   if (!halves && !bytes && !doubles) return std::nullopt;
   const Factors factors = factors_of(contraction.map);
+  if (auto missed = factors.is_product ? std::nullopt : why_not_computed(contraction, attributes, values))
+    return missed;
   if (factors.is_conditional)
     return MissedUnits{"matrix units multiply in each step, and here a condition decides what is summed",
                        "make one of two matrices zero before, where its products are not summed"};
-  if (!factors.is_product) return why_computed(contraction, values);
-  if (factors.elements.size() < 2) return std::nullopt;
+  if (!factors.is_product || factors.elements.size() < 2) return std::nullopt;
   if (factors.rounds_products)
     return MissedUnits{"elements are multiplied before they are widened, so that each product is rounded",
                        "widen both factors, and multiply then"};

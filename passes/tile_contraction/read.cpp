@@ -18,6 +18,8 @@ FlatOperand flat_operand(const ContractionOperand& operand, Builder& host) {
   FlatOperand made;
   if (!operand.index) made.array = flat(operand.base, host);
   for (const ContractionGather& gather : operand.gathers) made.positions.push_back(flat(gather.base, host));
+  for (const ContractionRead& read : operand.also)
+    made.also.push_back(read.base ? std::optional(flat(*read.base, host)) : std::nullopt);
   return made;
 }
 
@@ -37,7 +39,16 @@ Value read_element(const Contraction& contraction, const ContractionOperand& ope
       if (values.type(at).element != ScalarType::i64) at = body.convert(ScalarType::i64, at);
       position += substitute(gather.stride, indices) * Poly(at);
     }
-    return from.array ? body.index(from.array, {position}, values.name(operand.element)) : body.size(position, "at");
+    const Value element =
+        from.array ? body.index(from.array, {position}, values.name(operand.element)) : body.size(position, "at");
+    if (!operand.map) return element;
+    std::vector<Operand> elements{element};
+    for (const auto& [also, array] : ranges::views::zip(operand.also, from.also)) {
+      const Poly at_also = here(also.at);
+      elements.emplace_back(array ? body.index(*array, {at_also}, "also") : body.size(at_also, "at"));
+    }
+    const Lambda map = copy_fresh(*operand.map, indices, body.values(), body.values());
+    return inline_lambda(map, elements, body.values(), body.stms()).front().value();
   };
   if (operand.conditions.empty()) return read(out);
   std::optional<Operand> inside;

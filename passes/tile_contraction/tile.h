@@ -21,18 +21,30 @@ Contraction merge_reductions(const Contraction& contraction, const std::function
 // of tiles run along it.
 Contraction order_reductions(const Contraction& contraction);
 std::size_t innermost_reduction(const Contraction& contraction);
+// Whether it adds up single numbers, from zero.
+bool is_plain_sum(const Contraction& contraction, const ValueTable& values);
 // Where products of f16 or of bf16 are summed in their own type: each widened to f32, summed in that, and rounded once,
 // before the code after the reduction. Nothing if it is another contraction.
 std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable& values);
-// Where products for matrix units are multiplied by numbers that no step changes: these multiply the sum, before the
-// code after the reduction.
+// The classes of the space's dims by the operands that are left.
+void classify_dims(Contraction& contraction);
+// Where products for matrix units are multiplied by numbers that no step changes, elements of arrays among them: these
+// multiply the sum, before the code after the reduction.
 std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable& values);
+// The same with factors that are computed in each step as operands of their own, whose elements are computed while
+// their tiles are copied (factors.cpp). Nothing where all factors are elements, or one cannot be computed so.
+std::optional<Contraction> compute_factors(const Contraction& contraction, const std::vector<Attribute>& attributes,
+                                           ValueTable& values);
 // Why sums of products of types that matrix units know are none that they do, and what change of the program would
 // alter it; nothing where they are, or are no such sums.
 struct MissedUnits {
   std::string reason, suggestion;
 };
-std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, const ValueTable& values);
+std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, const std::vector<Attribute>& attributes,
+                                               ValueTable& values);
+// Why a factor of such a product is not computed while its tiles are copied.
+std::optional<MissedUnits> why_not_computed(const Contraction& contraction, const std::vector<Attribute>& attributes,
+                                            ValueTable& values);
 
 // The tuning parameters of one dim as polynomials (symbols of get_size statements, or 1), and their defaults.
 struct DimTiles {
@@ -100,10 +112,12 @@ struct Block {
 // results.
 std::vector<Value> make_epilogue(Builder& builder, const Block& block, const std::vector<Value>& accumulators);
 
-// Arrays of an operand as the positions that its elements are known by: none of an index, and those of indices.
+// Arrays of an operand as the positions that its elements are known by: none of an index, those of indices, and those
+// of further arrays.
 struct FlatOperand {
   Value array;
   std::vector<Value> positions;
+  std::vector<std::optional<Value>> also;
 };
 FlatOperand flat_operand(const ContractionOperand& operand, Builder& host);
 // The element for these indices of the dims, in code that is done for a single one.

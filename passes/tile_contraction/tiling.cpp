@@ -84,7 +84,7 @@ DefaultTiles two_sided_tiles(const Contraction& contraction, const ValueTable& v
       step_bytes += (operand.varies(all[0][0])   ? 8 * fast
                      : operand.varies(all[1][0]) ? 16 * slow
                                                  : 1) *
-                    static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
+                    static_cast<std::int64_t>(byte_size(values.type(operand.element).element));
   std::int64_t depth = kDepth;
   while (depth > 4 && depth * step_bytes > kStageBytes) depth /= 2;
   numbers.tile.back() = depth;
@@ -103,7 +103,7 @@ std::int64_t shared_bytes(const Contraction& contraction, const ValueTable& valu
     }
     // Padding adds at most one element behind each row (kernel.cpp).
     if (shortest > 0) elements += elements / shortest;
-    bytes += elements * static_cast<std::int64_t>(byte_size(values.type(operand.base).element));
+    bytes += elements * static_cast<std::int64_t>(byte_size(values.type(operand.element).element));
   }
   return bytes;
 }
@@ -157,11 +157,11 @@ Schedule make_schedule(const Contraction& contraction, const std::vector<DimTile
   for (const ContractionOperand& operand : contraction.operands) {
     Schedule::Operand& made = schedule.operands.emplace_back();
     made.name = values.name(operand.base);
-    made.element = values.type(operand.base).element;
+    made.element = values.type(operand.element).element;
     made.strides.assign(operand.strides.begin(), operand.strides.end());
     for (const ContractionCondition& condition : operand.conditions) made.conditions.push_back(condition.at.strides);
     for (const ContractionGather& gather : operand.gathers) made.gathers.push_back(gather.at.strides);
-    made.copy_bytes = number("copy") == 1 ? 0 : number("copy") == 2 ? 4 : 16;
+    made.copy_bytes = number("copy") == 1 || operand.map ? 0 : number("copy") == 2 ? 4 : 16;
     made.swizzled = number("swizzle") != 1;
   }
   return schedule;

@@ -109,6 +109,55 @@ APL_DEVICE void apl_store_piece(const apl_shared<T>& to, I index, const uint32_t
 }
 #endif
 
+// `width` neighbouring elements to registers: the first `count`, zeros behind. And of neighbouring rows, which begin
+// where a table says; not `inside`: zeros.
+#if defined(APL_EMULATE)
+template <int width, template <class> class Array, class T>
+void apl_load_run(const Array<T>& from, int64_t at, int count, T* to, int line = __builtin_LINE()) {
+  for (int k = 0; k < width; ++k) to[k] = k < count ? T(from(at + k, line)) : T(0);
+}
+template <int width, template <class> class Array, class T>
+void apl_load_run_of_rows(const Array<T>& from, int64_t at, const apl_shared<int64_t>& rows, int slot, bool inside,
+                          T* to, int line = __builtin_LINE()) {
+  for (int k = 0; k < width; ++k) {
+    const int64_t row = inside ? int64_t(rows(slot + k, line)) : 0;
+    to[k] = inside && apl_is_row(row) ? T(from(at + row, line)) : T(0);
+  }
+}
+#else
+template <int width, template <class> class Array, class T>
+APL_DEVICE void apl_load_run(const Array<T>& from, int64_t at, int count, T* to) {
+  constexpr int bytes = width * sizeof(T) < 16 ? width * sizeof(T) : 16, in_vector = bytes / sizeof(T);
+  typedef apl_vector<bytes, T> vector;
+  const T* const source = from.data + at;
+  if (count >= width && reinterpret_cast<unsigned long long>(source) % bytes == 0) {
+    APL_UNROLL
+    for (int v = 0; v < width / in_vector; ++v) {
+      const vector loaded = reinterpret_cast<const vector*>(source)[v];
+      APL_UNROLL
+      for (int k = 0; k < in_vector; ++k) to[v * in_vector + k] = loaded.elements[k];
+    }
+    return;
+  }
+  APL_UNROLL
+  for (int k = 0; k < width; ++k) to[k] = k < count ? source[k] : T(0);
+}
+template <int width, template <class> class Array, class T>
+APL_DEVICE void apl_load_run_of_rows(const Array<T>& from, int64_t at, const apl_shared<int64_t>& rows, int slot,
+                                     bool inside, T* to) {
+  const int64_t first = rows.data[slot];
+  if (!inside || (apl_is_row(first) && rows.data[slot + width - 1] == first + width - 1)) {
+    apl_load_run<width>(from, at + first, inside ? width : 0, to);
+    return;
+  }
+  APL_UNROLL
+  for (int k = 0; k < width; ++k) {
+    const int64_t row = rows.data[slot + k];
+    to[k] = apl_is_row(row) ? from.data[at + row] : T(0);
+  }
+}
+#endif
+
 // Of a thread's sums, the one of its row i of two (8 apart) and its column j of q_each (pairs, 8 apart).
 #define APL_MATRIX_SUM(i, j) sums[flipped ? (j)*2 + (i) : (i)*q_each + (j)]
 

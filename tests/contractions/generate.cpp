@@ -78,6 +78,25 @@ void draw_reads(Spec& spec, Dice& dice) {
   spec.sizes_given = true;
 }
 
+// Factors that are more than elements, of products of two operands.
+void draw_factors(Spec& spec, Dice& dice) {
+  const bool multiplies =
+      spec.op == Operator::sum || spec.op == Operator::widened_sum || spec.op == Operator::scaled_sum;
+  if (!multiplies || spec.operands.size() < 2 || !dice.chance(spec.units ? 60 : 30)) return;
+  for (std::size_t o = 0; o < 2; ++o) {
+    FactorSpec& made = spec.factors.emplace_back();
+    if (dice.chance(30)) continue;
+    using enum Factor;
+    made.factor = dice.one_of({function, by_index, masked, masked, limited, limited});
+    if (made.factor == by_index && spec.rows) made.factor = function;
+    if (made.factor != masked && made.factor != limited) continue;
+    for (const Axis& axis : spec.operands[o])
+      if (dice.chance(70) || (spec.rows && axis.dim >= spec.space_rank)) made.axes.push_back({axis.dim});
+    dice.shuffle(made.axes);
+    if (made.axes.empty()) made.factor = function;
+  }
+}
+
 }  // namespace
 
 Spec random_spec(std::uint64_t seed) {
@@ -155,7 +174,9 @@ Spec random_spec(std::uint64_t seed) {
   for (std::size_t d = 0; d < who.size(); ++d) spec.sizes_given = spec.sizes_given || who[d] == 0;
   spec.says_commutative = is_commutative(spec.op) && spec.fold != Fold::loop && dice.chance(50);
   spec.default_plan = dice.chance(8);
-  if (Dice more(seed ^ 0x464f524d); !spec.rows && more.chance(45)) draw_reads(spec, more);
+  Dice factors(seed ^ 0x46414354);
+  draw_factors(spec, factors);
+  if (Dice more(seed ^ 0x464f524d); !spec.rows && more.chance(spec.factors.empty() ? 45 : 15)) draw_reads(spec, more);
   return spec;
 }
 

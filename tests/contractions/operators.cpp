@@ -84,6 +84,19 @@ OperatorText operator_text(const Spec& spec) {
   return text;
 }
 
+std::string factor_text(Factor factor, ScalarType type, const std::string& element, const std::string& further,
+                        const std::string& index) {
+  const std::string_view t = apl::to_text(type);
+  switch (factor) {
+    case Factor::element: return element;
+    case Factor::function: return fmt::format("({}.max 1 ({}))", t, element);
+    case Factor::by_index: return fmt::format("(if {} % 3 == 1 then {} else 1)", index, element);
+    case Factor::masked: return fmt::format("(if {} then {} else 2)", further, element);
+    case Factor::limited: return fmt::format("({0}.max 1 ({0}.min ({1}) ({2})))", t, element, further);
+  }
+  return element;
+}
+
 std::string map_text(const Spec& spec, const std::vector<std::string>& elements, const std::string& index) {
   const auto all = [&](const std::string& between) {
     std::string text;

@@ -17,6 +17,10 @@ struct OperatorText {
 };
 OperatorText operator_text(const Spec& spec);
 
+// What is multiplied for an element, with one of a further array if there is one.
+std::string factor_text(Factor factor, ScalarType type, const std::string& element, const std::string& further,
+                        const std::string& index);
+
 // The map function: of an element of each array, operand by operand, and of the reduction's index (argmin).
 std::string map_text(const Spec& spec, const std::vector<std::string>& elements, const std::string& index);
 

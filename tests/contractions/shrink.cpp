@@ -29,6 +29,8 @@ std::optional<Spec> without_dim(const Spec& spec, std::size_t dim) {
   for (std::vector<Axis>& axes : smaller.operands)
     if (!remove(axes)) return std::nullopt;
   remove(smaller.residual);
+  for (FactorSpec& factor : smaller.factors)
+    if (!factor.axes.empty() && !remove(factor.axes)) factor.factor = Factor::function;
   // A size that nothing has is no argument any more.
   for (testing::Sizes& sizes : smaller.sizes)
     std::erase_if(sizes, [&](const auto& size) {
@@ -63,6 +65,9 @@ std::vector<Spec> simpler(const Spec& spec) {
         add([&](Spec& s) { s.operands[o][k] = {s.operands[o][k].dim}; });
   }
   if (spec.operands.size() > 2) add([](Spec& s) { s.operands.pop_back(); });
+  if (!spec.factors.empty()) add([](Spec& s) { s.factors.clear(); });
+  for (std::size_t o = 0; o < spec.factors.size(); ++o)
+    if (spec.factors[o].factor != Factor::element) add([&](Spec& s) { s.factors[o] = {}; });
   if (spec.otherwise != 0) add([](Spec& s) { s.otherwise = 0; });
   if (!spec.residual.empty()) add([](Spec& s) { s.residual.clear(); });
   if (spec.op != Operator::sum) add([](Spec& s) { s.op = Operator::sum, s.residual.clear(); });

@@ -66,11 +66,21 @@ class Source {
         arrays += fmt::format(" ({}: {})", name, array_type(spec_.operands[o], false, op_.stored));
     for_each_gather(
         [&](const std::string& name, const std::string& n) { arrays += fmt::format(" ({}: [{}]i64)", name, n); });
+    for (std::size_t o = 0; o < spec_.factors.size(); ++o)
+      if (has_further(o))
+        arrays += fmt::format(" ({}: {})", further_name(o), array_type(spec_.factors[o].axes, false, further_type(o)));
     if (!spec_.residual.empty()) arrays += fmt::format(" (W: {})", array_type(spec_.residual, false, spec_.type));
     for (const Dim& dim : spec_.dims) sizes.insert(dim.size);
     for (const std::string& name : sizes)
       text += spec_.sizes_given ? fmt::format(" ({}: i64)", name) : fmt::format(" [{}]", name);
     return text + arrays;
+  }
+
+  // The further array of an operand's factor.
+  static std::string further_name(std::size_t operand) { return fmt::format("F{}", operand); }
+  bool has_further(std::size_t operand) const { return !spec_.factors[operand].axes.empty(); }
+  ScalarType further_type(std::size_t operand) const {
+    return spec_.factors[operand].factor == Factor::masked ? ScalarType::boolean : op_.stored;
   }
 
   // The array of indices for an axis of an operand.
@@ -137,6 +147,10 @@ class Source {
     for (std::size_t o = 0; o < spec_.operands.size(); ++o)
       for (const std::string& name : names(o)) elements.push_back(element(name, spec_.operands[o], o));
     const std::size_t first = spec_.space_rank;
+    for (std::size_t o = 0; o < spec_.factors.size(); ++o)
+      elements[o] = factor_text(spec_.factors[o].factor, op_.stored, elements[o],
+                                has_further(o) ? element(further_name(o), spec_.factors[o].axes) : "",
+                                index(spec_.dims.size() - 1));
     std::string flat = index(first);
     for (std::size_t d = first + 1; d < spec_.dims.size(); ++d)
       flat = fmt::format("({})*{} + {}", flat, size(d), index(d));
@@ -234,13 +248,28 @@ class Source {
       }
     std::vector<std::string> elements;
     for (const Row& row : all) elements.push_back(row.name);
+    const std::size_t operands = elements.size();
+    for (std::size_t o = 0; o < spec_.factors.size(); ++o)
+      if (has_further(o)) {
+        canonical(further_name(o), spec_.factors[o].axes, further_type(o));
+        all.push_back({further_name(o), &spec_.factors[o].axes});
+        elements.push_back(further_name(o));
+      }
+    // Elements of the operands, then of further arrays, as the map function has them.
+    const auto map_of = [&](const std::vector<std::string>& of, const std::string& at) {
+      std::vector<std::string> factors(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(operands));
+      std::size_t further = operands;
+      for (std::size_t o = 0; o < spec_.factors.size(); ++o)
+        factors[o] = factor_text(spec_.factors[o].factor, op_.stored, of[o], has_further(o) ? of[further++] : "", at);
+      return map_text(spec_, factors, at);
+    };
     const std::size_t first = spec_.space_rank;
     std::string text;
     if (spec_.fold == Fold::loop) {
       std::vector<std::string> at;
       for (std::size_t d = first; d < spec_.dims.size(); ++d) at.push_back(index(d));
       for (std::string& e : elements) e += fmt::format("[{}]", fmt::join(at, ", "));
-      text = fmt::format("{} acc ({})", op_.op, map_text(spec_, elements, index(first)));
+      text = fmt::format("{} acc ({})", op_.op, map_of(elements, index(first)));
       for (std::size_t d = spec_.dims.size(); d-- > first;) text = loop(d, d == first ? op_.neutral : "acc", text);
     } else if (spec_.fold == Fold::flattened || contracted() == 1) {
       const std::string flatten = contracted() == 1 ? "" : contracted() == 2 ? "flatten " : "flatten_3d ";
@@ -250,9 +279,9 @@ class Source {
       const bool indexed = spec_.op == Operator::argmin;
       if (indexed) names += "k ", inputs += fmt::format(" (iota ({}))", count);
       text = reduce(fmt::format("map{} (\\{}-> {}){}", elements.size() + (indexed ? 1 : 0), names,
-                                map_text(spec_, elements, "k"), inputs));
+                                map_of(elements, "k"), inputs));
     } else {
-      text = map_text(spec_, elements, "");
+      text = map_of(elements, "");
       for (std::size_t d = spec_.dims.size(); d-- > first;) text = reduce(map_over(d, all, text));
     }
     text = after(text, "1");

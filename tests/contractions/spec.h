@@ -48,6 +48,16 @@ struct Axis {
 // Of the source: how the reduction is written.
 enum class Fold : std::uint8_t { nested, flattened, loop };
 
+// What a sum multiplies instead of an operand's element, which is not 0 where all is 0: of the element alone; of an
+// index of the reduction, too (where elements are read by index); of an element of a further array, which says whether
+// it is taken, or is no less.
+enum class Factor : std::uint8_t { element, function, by_index, masked, limited };
+
+struct FactorSpec {
+  Factor factor = Factor::element;
+  std::vector<Axis> axes;  // of the further array: dims of the operand
+};
+
 struct Spec {
   std::uint64_t seed = 0;
   std::string entry;
@@ -56,6 +66,7 @@ struct Spec {
   std::vector<Dim> dims;  // of the result in its order, then the contracted ones
   std::size_t space_rank = 0;
   std::vector<std::vector<Axis>> operands;  // in their order in memory, outermost first
+  std::vector<FactorSpec> factors;          // of the first operands; none: elements
   int otherwise = 0;                        // what stands for elements whose condition fails
   std::vector<Axis> residual;               // scaled_sum: of an array that is added at the end, if any
   bool rows = false;                        // maps over rows of transposed arrays; else elements are read by index

@@ -206,7 +206,8 @@ bool Matcher::same(const Schedule& x, const Schedule& y) const {
 
 bool Matcher::match(const CopyTile& x, const CopyTile& y) {
   return same(x.target, y.target) && same(x.source, y.source) && same(x.window, y.window) && same(x.guards, y.guards) &&
-         same(x.where, y.where) && same(x.gathers, y.gathers) && same(x.pad, y.pad);
+         same(x.where, y.where) && same(x.gathers, y.gathers) && same(x.pad, y.pad) && same(x.also, y.also) &&
+         x.map.has_value() == y.map.has_value() && (!x.map || match(*x.map, *y.map));
 }
 
 bool Matcher::match(const TileContract& x, const TileContract& y) {

@@ -37,6 +37,10 @@ class Matcher {
     return same(x.positions, y.positions) && same(x.at.start, y.at.start) && same(x.at.strides, y.at.strides) &&
            same(x.stride, y.stride);
   }
+  bool same(const TileRead& x, const TileRead& y) const {
+    return x.array.has_value() == y.array.has_value() && (!x.array || same(*x.array, *y.array)) &&
+           same(x.at.start, y.at.start) && same(x.at.strides, y.at.strides);
+  }
   bool same(const TileOperand& x, const TileOperand& y) const;
   bool same(const std::variant<std::string, Operand>& x, const std::variant<std::string, Operand>& y) const;
   template <class T>

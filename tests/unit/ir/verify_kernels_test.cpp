@@ -194,6 +194,40 @@ TEST_CASE("tiles: copies and contractions") {
            }},
           {"the pad 0i64 of type i64 is no element of `s`",
            [&](Builder& b, Value, Value xs) { return copy(b, xs, [](CopyTile& op) { op.pad = i64_constant(0); }); }},
+          {"more than an element is read, and there is no map of them",
+           [&](Builder& b, Value, Value xs) {
+             return copy(b, xs, [&](CopyTile& op) { op.also.push_back({xs, {0, {{1}}}}); });
+           }},
+          {"an index of what is read also does not go along the dims of the window",
+           [&](Builder& b, Value, Value xs) {
+             return copy(b, xs, [&](CopyTile& op) {
+               op.also.push_back({xs, {0, {}}});
+               op.map = b.lambda({i32(), i32()}, {"x", "y"},
+                                 [](Builder&, const std::vector<Value>& xy) { return Operands{xy[0]}; });
+             });
+           }},
+          {"the map of a tile has 1 parameters and 1 results for 2 elements",
+           [&](Builder& b, Value, Value xs) {
+             return copy(b, xs, [&](CopyTile& op) {
+               op.also.push_back({xs, {0, {{1}}}});
+               op.map = identity(b, i32());
+             });
+           }},
+          {"the map of a tile gives a value of type i64, no element of `s`",
+           [&](Builder& b, Value, Value xs) {
+             return copy(b, xs, [&](CopyTile& op) {
+               op.also.push_back({{}, {0, {{1}}}});
+               op.map = b.lambda({i32(), Type::scalar(ScalarType::i64)}, {"x", "i"},
+                                 [](Builder&, const std::vector<Value>& xi) { return Operands{xi[1]}; });
+             });
+           }},
+          {"a tile is mapped that is read under conditions",
+           [&](Builder& b, Value, Value xs) {
+             return copy(b, xs, [&](CopyTile& op) {
+               op.where.push_back({{0, {{1}}}, {}});
+               op.map = identity(b, i32());
+             });
+           }},
           {"axis 1 of tile `tile` is dim 2, which does not exist",
            [&](Builder& b, Value, Value) { return contract(b, [](TileContract& op) { op.operands[0].axes[0] = 2; }); }},
           {"axis 1 of tile `tile` is dim -1",
