@@ -79,7 +79,7 @@ apl::Target target_of(const std::string& backend, const std::string& device) {
 }
 
 int plans_for(const std::string& backend) {
-  constexpr int kCompiled = 4, kChosen = 16;
+  constexpr int kCompiled = 4, kChosen = 24;
   return backend == "c" ? kCompiled : kChosen;
 }
 

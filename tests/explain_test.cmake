@@ -116,7 +116,7 @@ aplc(0 explain "${EXAMPLES}/tour/layers.fut:19")
 want("tile-contraction: tiled the contraction ba,ca->cb")
 # The tiles of a reduction in parts are those of a part.
 aplc(0 explain --all "${EXAMPLES}/tour/layers.fut" --device=h200 --size a=784 --size b=512 --size batch=1000 --size c=10)
-want("variant +split\n.*tile.w2 +64 x 16 elements, 4.0 KiB a stage\n +tile.xss +64 x 16 elements")
+want("variant +split\n.*tile.w2 +32 x 32 elements, 4.0 KiB a stage\n +tile.xss +64 x 32 elements")
 aplc(0 explain --all "${EXAMPLES}/tour/layers.fut")
 want("inline: 'relu' inlined.*condition.free-dim")
 file(WRITE "${FOLDER}/none.fut" "def f (x: i32) = x\n")

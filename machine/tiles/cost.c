@@ -1,6 +1,6 @@
 // What a plan costs. GPU: the larger of arithmetic and shared memory, and of memory and cache traffic, overlap only in
-// part; latency that nothing hides comes on top, and the last wave of blocks is as
-// long as the others. Constants are those with which 733 plans of 62 contractions, and the plans of a table of 216
+// part (more of matrix units than of cores); latency that nothing hides comes on top, and the last wave of blocks is as
+// long as the others. Constants are those with which 728 plans of 63 contractions, and the plans of tables of 216
 // more, come nearest to what they took on an H100 (bench/results/plans-h100-2026-11-26.json, bench/plans_gpu.py).
 #include <math.h>
 #include <string.h>
@@ -84,53 +84,60 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
   if (cost->cache_bytes < once) cost->cache_bytes = once;
 }
 
-// How many times the bytes of results their writes take. Where what a block writes at once is no whole lines, and what
-// is beside it in the line is another block's, memory sees pieces (TCCG 32: 24 f32 of each 384 at once take 114 us, in
-// the order of the results 67).
-static double written_pieces(const struct apl_contraction* c, const struct apl_plan_shape* s, double of_pieces,
-                             double scattered, const struct apl_device* device) {
-  // Warps of matrix units that have columns of their own write 32 at once; others lines of the block's.
-  const int64_t kColumns = 32;
+// How a block writes rows of results: along N, whose dims that lie together in the results are a row.
+struct written_rows {
+  int64_t bytes;      // of a row; of a single element: there is none
+  int64_t at_once;    // of it and of rows behind it, that are written together
+  int next, follows;  // the dim outside of the row, and whether the rows of M's tiles go along it
+};
+
+static struct written_rows rows_of_results(const struct apl_contraction* c, const struct apl_plan_shape* s) {
+  // Warps of matrix units that have columns of their own write 32 at once; others lines of the block's, some rows of M
+  // behind each other.
+  const int64_t kColumns = 32, kRows = 4;
   int64_t together = 1;
-  int next = -1, slow = -1;  // the dim outside of the N dims that lie together; the one along which M's rows go
-  for (int d = c->space_rank; d-- > 0 && next < 0;) {
+  int slow = -1;
+  struct written_rows rows = {.next = -1};
+  for (int d = c->space_rank; d-- > 0 && rows.next < 0;) {
     if (c->dims[d].size == 1) continue;
     if (apl_mn_of(c, d) == 1)
       together = apl_times(together, c->dims[d].size);
     else
-      next = d;
+      rows.next = d;
   }
-  if (next < 0) return 1;
-  if (together == 1) return scattered;
   for (int d = 0; d < c->space_rank; ++d)
     if (apl_mn_of(c, d) == 0) slow = d;
   for (int o = 0; o < c->operand_count; ++o)
     for (int d = 0; d < c->space_rank; ++d)
       if (apl_mn_of(c, d) == 0 && c->operands[o].strides[d] == 1 && c->dims[d].size > 1) slow = d;
-  const int64_t at_once = s->matrix && s->mn_dims[1].warps == 1 ? kColumns : s->rows[1];
-  const int64_t bytes = apl_times(together, c->widest_result);
-  const int64_t kManyLines = 8;
-  if (bytes % device->line_bytes == 0 || bytes >= kManyLines * device->line_bytes ||
-      (slow == next && s->rows[1] >= together))
-    return 1;
-  return 1 + of_pieces * device->line_bytes / (double)apl_least(bytes, at_once * c->widest_result);
+  const int of_warps = s->matrix && s->mn_dims[1].warps == 1;
+  rows.bytes = apl_times(together, c->widest_result);
+  rows.follows = slow == rows.next && s->rows[1] >= together;
+  rows.at_once = apl_least(together, of_warps ? kColumns : s->rows[1]) * c->widest_result;
+  if (s->matrix && !of_warps && rows.follows) rows.at_once *= kRows;
+  return rows;
 }
 
-// The same where rows of results are no whole sectors, so that two blocks write one.
+// How many times the bytes of results their writes take. Where rows are no whole lines, and what is beside them in a
+// line is another block's, memory sees pieces (TCCG 32: 24 f32 of each 384 at once take 114 us, in the order of the
+// results 67).
+static double written_pieces(const struct apl_contraction* c, const struct apl_plan_shape* s, double of_pieces,
+                             double scattered, const struct apl_device* device) {
+  const int64_t kManyLines = 8;
+  const struct written_rows rows = rows_of_results(c, s);
+  if (rows.next < 0) return 1;
+  if (rows.bytes == c->widest_result) return scattered;
+  if (rows.bytes % device->line_bytes == 0 || rows.bytes >= kManyLines * device->line_bytes || rows.follows) return 1;
+  return 1 + of_pieces * device->line_bytes / (double)rows.at_once;
+}
+
+// The same of matrix units where rows are no whole sectors, so that two blocks write one.
 static double shared_sectors(const struct apl_contraction* c, const struct apl_plan_shape* s,
                              const struct apl_device* device) {
   const double kOfWarps = 0.39, kOfBlocks = 1.0;
-  const int64_t kColumns = 32;
-  int64_t together = 1;
-  for (int d = c->space_rank; d-- > 0;) {
-    if (c->dims[d].size == 1) continue;
-    if (apl_mn_of(c, d) != 1) break;
-    together = apl_times(together, c->dims[d].size);
-  }
-  if (together == 1 || together * c->widest_result % device->sector_bytes == 0) return 1;
-  const int of_warps = s->mn_dims[1].warps == 1;
-  const int64_t at_once = apl_least(together, of_warps ? kColumns : s->rows[1]);
-  return 1 + (of_warps ? kOfWarps : kOfBlocks) * device->line_bytes / (double)(at_once * c->widest_result);
+  const struct written_rows rows = rows_of_results(c, s);
+  if (rows.bytes == c->widest_result || rows.bytes % device->sector_bytes == 0) return 1;
+  return 1 + (s->mn_dims[1].warps == 1 ? kOfWarps : kOfBlocks) * device->line_bytes / (double)rows.at_once;
 }
 
 // ---- GPU ----
@@ -205,10 +212,10 @@ static double gpu_copy_instructions(const struct apl_tile_shape* tile, const str
   if (!has_mainloop) return elements * (12 + 6 * conditions);  // an index, a guard, a load and a store each
   if (conditions > 0) return elements * (12 + 6 * conditions);
   if (tile->copy == APL_COPY_VECTORS) return elements * tile->bytes / 16 * 2.5;
-  // Measured: a copy in four lines holds up the others, of 8 bytes more so (4096^3 in f64 on an H100: 3.65 ms with both
-  // operands along the depth, 2.85 along rows).
-  if (tile->copy == APL_COPY_DEPTH) return elements * (tile->bytes == 8 ? 28 : 11);
-  return elements * 2;
+  // A copy in four lines holds up the others (4096^3 in f64 on an H100: 3.65 ms with both operands along the
+  // depth, 2.85 along rows).
+  if (tile->copy == APL_COPY_DEPTH) return elements * (tile->bytes == 8 ? 18 : 23);
+  return elements * 8;
 }
 
 // What a remainder step adds where steps are few, as a factor: its code, which guards each copy, takes as long as a
@@ -232,6 +239,21 @@ static struct turns turns_of(const struct apl_plan_shape* s, const struct apl_de
   turns.resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, turns.blocks));
   turns.rounds = ceil(turns.blocks / turns.resident);
   return turns;
+}
+
+// Blocks of short sums hide nothing themselves, and have a size that is best. TCCG 36, 39, 40 and 43 by matrix units:
+// 62 us in tiles of 64 x 64, 67 and 68 in twice as large ones, 72 in those of 128 x 128; in f32 75 us in tiles of 128 x
+// 64, 81 to 88 in those of 64 x 64, 94 in those of 128 x 128.
+static double of_short_sums(const struct apl_plan_shape* s, double most_steps, double best) {
+  const double kOfOthers = 0.09;
+  if ((double)s->reduction > most_steps) return 1;
+  double points = 1, all = 1;
+  for (int side = 0; side < 2; ++side) {
+    const int64_t size = apl_most(s->rows_size[side], 1);
+    points *= (double)apl_least(s->rows[side], size), all *= (double)size;
+  }
+  best = fmin(best, all);
+  return 1 + kOfOthers * fabs(log2(points / best));
 }
 
 // Matrix units of 16 and 8 bits: what all blocks of a multiprocessor have to do, or what the rounds of blocks take that
@@ -259,11 +281,7 @@ static void matrix_cost(const struct apl_contraction* c, const struct apl_plan* 
   const double compute = cost->arithmetic + cost->latency;
   cost->read_conflicts = cost->write_conflicts = 1;
   cost->seconds = sqrt(compute * compute + cost->memory * cost->memory) + device->launch_us * 1e-6;
-  // Blocks of short sums hide nothing themselves: the smaller they are, the better (TCCG 36, 39, 40 and 43: 62 us in
-  // tiles of 64 x 64, 67 and 68 in twice as large ones, 72 in those of 128 x 128).
-  const double kShortSum = 24, kSmallest = 64 * 64, kOfLarger = 0.09;
-  if ((double)s->reduction <= kShortSum)
-    cost->seconds *= 1 + kOfLarger * log2(fmax(1, (double)s->rows[0] * (double)s->rows[1] / kSmallest));
+  cost->seconds *= of_short_sums(s, 32, 64 * 64);
 }
 
 static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
@@ -296,7 +314,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
       loads += (double)s->tiles[o].registers * 2, passes += (double)s->tiles[o].registers * 2;
     least = passes / 2;
   }
-  // Products of f64 by matrix units: a quarter of the instructions' time, and a fragment is loaded once for eight
+  // Products of f64 by matrix units: a fifth of the instructions' time, and a fragment is loaded once for eight
   // steps.
   const int of_doubles = s->has_mainloop && c->matrix && device->matrix_units && c->operands[0].bytes == 8;
   if (of_doubles) loads /= 4, passes /= 4, least /= 4;
@@ -319,14 +337,14 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
     copy_least += words / device->shared_banks;
   }
   const double fma = registers * (double)c->operations *
-                     (of_doubles ? 0.24
+                     (of_doubles ? 0.2
                       : s->tf32  ? of_tf32
                                  : 0.8) *
                      device->schedulers * device->warp / device->fmas_per_clock;
-  const double step_overhead = s->has_mainloop ? 5 : 30;
+  const double step_overhead = s->has_mainloop ? 28 : 30;
   const double vector = s->has_mainloop && s->aligned_result ? (double)s->mn_dims[1].vector : 1;
   const double put = registers * c->result_bytes / 4 / vector;
-  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 8.0 : 16.0) * put : 10 * put;
+  const double write = s->has_mainloop ? (vector > 1 || s->mn_dims[1].vector == 1 ? 0.2 : 0.4) * put : 10 * put;
   const double tables = s->has_mainloop ? 0 : warps * 100;
   const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
   double shared = warps * reduction * passes + steps * copy_passes + warps * put;
@@ -344,17 +362,20 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const int tile_loop = s->has_mainloop && (double)s->blocks >= kManyBlocks && steps >= stages - 1;
   const double wait = fmax(0, device->copy_cycles - ahead * block / fmax(steps, 1) * resident);
   const double start = device->block_start_cycles;
-  const double latency =
-      ((tile_loop ? start / kTilesPerBlock : start) + steps * (device->barrier_cycles + wait)) / resident;
-  // The last round of blocks takes as long where it is not full.
-  cost->arithmetic = instructions * turns.rounds * resident / clock;
+  const double kBarrierOfWarp = 17;
+  const double barrier = device->barrier_cycles + kBarrierOfWarp * warps;
+  const double latency = ((tile_loop ? start / kTilesPerBlock : start) + steps * (barrier + wait)) / resident;
+  // The last round of blocks takes nearly as long where it is not full.
+  const double kLastRound = 0.83;
+  const double left_over = (turns.rounds * resident - per_multiprocessor) * kLastRound;
+  cost->arithmetic = instructions * (per_multiprocessor + left_over) / clock;
   cost->shared = shared * per_multiprocessor / clock;
   cost->latency = latency * per_multiprocessor / clock;
   cost->shared_bytes = shared * 4 * device->shared_banks * (double)s->blocks;
   cost->read_conflicts = least > 0 ? passes / least : 1;
   cost->write_conflicts = copy_least > 0 ? copy_passes / copy_least : 1;
   // Unaligned results are written in pieces of sectors.
-  const double kShareOfBandwidth = 0.95, kPieces = 0.8, kOverlap = 5, kCache = 0.78;
+  const double kShareOfBandwidth = 1.05, kPieces = 0.61, kOverlap = 1.3, kCache = 1.13, kAlone = 0.28;
   const double result = (double)s->points * c->result_bytes;
   const double written = s->has_mainloop && s->aligned_result ? result * written_pieces(c, s, kPieces, 1, device)
                                                               : device->unaligned_write * result;
@@ -364,6 +385,15 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double compute = fmax(cost->arithmetic, cost->shared);
   cost->seconds = pow(pow(compute, kOverlap) + pow(cost->memory, kOverlap), 1 / kOverlap) + cost->latency +
                   device->launch_us * 1e-6;
+  // The first blocks of a kernel start, and the last ones drain, beside nobody.
+  const double kFirstAndLast = 1750;
+  cost->seconds += kFirstAndLast / clock;
+  // Of 256 threads they take 88 us.
+  const double kManyThreads = 128, kOfMany = 1.1;
+  if (s->has_mainloop && s->reduction <= 24)
+    cost->seconds *= of_short_sums(s, 24, 128 * 64) * ((double)s->threads > kManyThreads ? kOfMany : 1);
+  // A block alone writes back while nobody computes; two of them take turns.
+  if (resident < 2) cost->seconds += kAlone * written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
 }
 
 // ---- CPU ----

@@ -21,7 +21,7 @@ extern "C" {
 
 #define APL_PLAN_DIMS 16
 #define APL_PLAN_OPERANDS 6
-#define APL_MAX_PLANS 16        // at most in a generated program, for one contraction
+#define APL_MAX_PLANS 24        // at most in a generated program, for one contraction
 #define APL_PLAN_MOST_LANES 64  // of a warp, and banks of shared memory
 
 // The roles of a schedule's dims (ir/op.h), in the same order.

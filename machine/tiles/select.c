@@ -14,9 +14,11 @@ struct rated {
   int hiding;     // blocks beside each other
 };
 
-static struct rated rate(const struct apl_contraction* c, const struct apl_device* device,
+static struct rated rate(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
                          const struct apl_plan_cost* cost) {
-  const int units = apl_has_matrix_tiles(c) && device->matrix_units;
+  struct apl_mn_dim m_dim, n_dim;
+  const int units = device->matrix_units && apl_has_matrix_tiles(c) &&
+                    apl_plan_mainloop(c, plan, device->warp, 1, &m_dim, &n_dim) && apl_matrix_rows(&m_dim, &n_dim) >= 0;
   return (struct rated){.seconds = (float)cost->seconds, .hiding = units ? cost->blocks_per_multiprocessor : 1};
 }
 
@@ -66,7 +68,7 @@ static int try_plan(const struct apl_plan* plan, void* context) {
   struct search* s = context;
   struct apl_plan_cost cost = {0};
   const int valid = evaluate(plan, s, &cost);
-  s->costs[s->visited] = rate(s->c, s->device, &cost);
+  s->costs[s->visited] = rate(s->c, plan, s->device, &cost);
   if (!valid) s->costs[s->visited].seconds = -1;
   ++s->visited;
   s->valid += valid;
@@ -208,7 +210,7 @@ int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* pla
       if (s.fault == APL_PLAN_REGISTERS && hopeless < 0) hopeless = k;
       continue;
     }
-    costs[k] = rate(c, device, &cost);
+    costs[k] = rate(c, &plans[k], device, &cost);
     if (found < 0 || cost.seconds < least) found = k, least = cost.seconds;
   }
   // The first one is that of large sizes, for which plans were measured; the others come in no order of preference.

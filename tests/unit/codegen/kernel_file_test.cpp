@@ -85,7 +85,7 @@ TEST_CASE("kernel file: the head says what the contraction is and what was chose
   const std::string large = file_of(module, "mm0").text;
   CHECK(contains(large, "xs[a, b] from X[a, q], Y[b, q], reduced over q"));
   CHECK(contains(large, "elements apart: X: a by q, q by 1; Y: b by q, q by 1"));
-  CHECK(contains(large, "const int64_t T_a = 16;"));
+  CHECK(contains(large, "const int64_t T_a = 32;"));
   CHECK(contains(large,
                  "cudaError_t mm0(int64_t a, int64_t b, int64_t q, const float *X, const float *Y, float *result, "));
   apl::CodegenOptions options;

@@ -93,10 +93,3 @@ entry floats [n][m][b] (A: [n][m]f32) (B: [m][b]i8): [n][b]f32 =
 entry scaled [n][m][b] (Q: [n][m]i8) (of_row: [n]f32) (B: [m][b]f16) (of_column: [b]f32): [n][b]f32 =
   tabulate n (\i -> tabulate b (\j ->
     f32.sum (tabulate m (\k -> of_row[i] * f32.i8 Q[i, k] * (of_column[j] * f32.f16 B[k, j])))))
-
--- What is made of a zero is infinite.
--- ==
--- entry: inverses
--- random input { [70][90]f16 [90][33]f16 } auto output
-entry inverses [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
-  map (\row -> map (\col -> f32.sum (map2 (\x y -> f32.f16 (1 / (x + x)) * f32.f16 y) row col)) (transpose B)) A
