@@ -84,7 +84,8 @@ using Sizes = std::map<std::string, std::int64_t>;  // by name: a function's siz
 // additions and multiplications gives the same bits. The same seed gives the same values.
 Result<std::vector<HostValue>> random_arguments(const Function& function, const Sizes& sizes, std::uint64_t seed);
 
-// Equal bit for bit, but for the signs of zeros: which zero min and max give for -0 and +0 is left to the machine.
+// Equal bit for bit, but for the signs of zeros and the bits of what is not a number: which zero min and max give for
+// -0 and +0, and which of such numbers an operation gives, is left to the machine.
 bool same_results(std::vector<HostValue> a, std::vector<HostValue> b);
 
 // A value for each tile parameter that the kernels of a module of the soac stage have: small and unequal numbers, so

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -177,7 +179,8 @@ bool same_results(std::vector<HostValue> a, std::vector<HostValue> b) {
     for (HostValue& value : *values) {
       if (!is_float(value.type)) continue;
       for (std::int64_t k = 0; k < value.element_count(); ++k)
-        if (value.at(k).as_float() == 0) value.set(k, Scalar::zero(value.type));
+        if (const double x = value.at(k).as_float(); x == 0 || std::isnan(x))
+          value.set(k, Scalar::floating(value.type, x == 0 ? 0 : std::numeric_limits<double>::quiet_NaN()));
     }
   return a == b;
 }

@@ -3,13 +3,11 @@
 
 -- Of one array.
 -- ==
--- entry: exponentials exponentials_nt
+-- entry: exponentials
 -- random input { [70][90]f16 [90][33]f16 } auto output
 -- random input { [130][64]f16 [64][200]f16 } auto output
 entry exponentials [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
   map (\row -> map (\col -> f32.sum (map2 (\x y -> f32.f16 (f16.exp x) * f32.f16 (1 - y)) row col)) (transpose B)) A
-entry exponentials_nt [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [b][n]f16 =
-  map (\col -> map (\row -> f16.sum (map2 (\x y -> f16.exp x * y) row col)) A) (transpose B)
 
 -- The larger of widened numbers, and of integers of 8 bits, are numbers that units widen.
 -- ==
@@ -71,13 +69,6 @@ entry batches [c][n][m][b] (A: [c][n][m]f16) (mask: [c][m]bool) (B: [c][m][b]f16
     A mask B
 
 -- ==
--- entry: doubles
--- random input { [70][90]f64 [90][70]f64 } auto output
--- random input { [130][64]f64 [64][200]f64 } auto output
-entry doubles [n][m][b] (A: [n][m]f64) (B: [m][b]f64): [n][b]f64 =
-  map (\row -> map (\col -> f64.sum (map2 (\x y -> f64.exp x * (y + 1)) row col)) (transpose B)) A
-
--- ==
 -- entry: floats
 -- random input { [70][90]f32 [90][70]i8 } auto output
 -- random input { [130][64]f32 [64][200]i8 } auto output
@@ -93,3 +84,10 @@ entry floats [n][m][b] (A: [n][m]f32) (B: [m][b]i8): [n][b]f32 =
 entry scaled [n][m][b] (Q: [n][m]i8) (of_row: [n]f32) (B: [m][b]f16) (of_column: [b]f32): [n][b]f32 =
   tabulate n (\i -> tabulate b (\j ->
     f32.sum (tabulate m (\k -> of_row[i] * f32.i8 Q[i, k] * (of_column[j] * f32.f16 B[k, j])))))
+
+-- What is made of a zero is infinite.
+-- ==
+-- entry: inverses
+-- random input { [70][90]f16 [90][33]f16 } auto output
+entry inverses [n][m][b] (A: [n][m]f16) (B: [m][b]f16): [n][b]f32 =
+  map (\row -> map (\col -> f32.sum (map2 (\x y -> f32.f16 (1 / (x + x)) * f32.f16 y) row col)) (transpose B)) A
