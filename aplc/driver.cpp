@@ -79,8 +79,8 @@ apl::Target target_of(const std::string& backend, const std::string& device) {
 }
 
 int plans_for(const std::string& backend) {
-  constexpr int kCompiled = 4, kChosen = 24;
-  return backend == "c" ? kCompiled : kChosen;
+  constexpr int kCompiled = 4;
+  return backend == "c" ? kCompiled : APL_MAX_PLANS;
 }
 
 std::string pipeline_for(const std::string& backend, const TileOptions& tiles) {

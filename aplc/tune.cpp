@@ -453,7 +453,9 @@ void add_tune(CLI::App& app, int& exit) {
   command->add_flag(
       "--cover", options->cover,
       "measure nothing: write a few plans of each contraction for datasets and random sizes, by the model");
-  command->add_option("--plans", options->covering.most, "--cover: plans of a contraction, 24 at most")
+  command
+      ->add_option("--plans", options->covering.most,
+                   fmt::format("--cover: plans of a contraction, {} at most", APL_MAX_PLANS))
       ->check(CLI::Range(1, APL_MAX_PLANS))
       ->capture_default_str();
   command->add_option("--within", options->covering.within, "--cover: of the time of each size's best plan")

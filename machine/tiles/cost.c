@@ -85,19 +85,19 @@ static void traffic(const struct apl_contraction* c, const struct apl_plan_shape
 }
 
 // How a block writes rows of results: along N, whose dims that lie together in the results are a row.
-struct written_rows {
+struct result_rows {
   int64_t bytes;      // of a row; of a single element: there is none
   int64_t at_once;    // of it and of rows behind it, that are written together
   int next, follows;  // the dim outside of the row, and whether the rows of M's tiles go along it
 };
 
-static struct written_rows rows_of_results(const struct apl_contraction* c, const struct apl_plan_shape* s) {
+static struct result_rows rows_of_results(const struct apl_contraction* c, const struct apl_plan_shape* s) {
   // Warps of matrix units that have columns of their own write 32 at once; others lines of the block's, some rows of M
   // behind each other.
   const int64_t kColumns = 32, kRows = 4;
   int64_t together = 1;
   int slow = -1;
-  struct written_rows rows = {.next = -1};
+  struct result_rows rows = {.next = -1};
   for (int d = c->space_rank; d-- > 0 && rows.next < 0;) {
     if (c->dims[d].size == 1) continue;
     if (apl_mn_of(c, d) == 1)
@@ -121,10 +121,10 @@ static struct written_rows rows_of_results(const struct apl_contraction* c, cons
 // How many times the bytes of results their writes take. Where rows are no whole lines, and what is beside them in a
 // line is another block's, memory sees pieces (TCCG 32: 24 f32 of each 384 at once take 114 us, in the order of the
 // results 67).
-static double written_pieces(const struct apl_contraction* c, const struct apl_plan_shape* s, double of_pieces,
-                             double scattered, const struct apl_device* device) {
+static double partial_line_factor(const struct apl_contraction* c, const struct apl_plan_shape* s, double of_pieces,
+                                  double scattered, const struct apl_device* device) {
   const int64_t kManyLines = 8;
-  const struct written_rows rows = rows_of_results(c, s);
+  const struct result_rows rows = rows_of_results(c, s);
   if (rows.next < 0) return 1;
   if (rows.bytes == c->widest_result) return scattered;
   if (rows.bytes % device->line_bytes == 0 || rows.bytes >= kManyLines * device->line_bytes || rows.follows) return 1;
@@ -132,10 +132,10 @@ static double written_pieces(const struct apl_contraction* c, const struct apl_p
 }
 
 // The same of matrix units where rows are no whole sectors, so that two blocks write one.
-static double shared_sectors(const struct apl_contraction* c, const struct apl_plan_shape* s,
-                             const struct apl_device* device) {
+static double partial_sector_factor(const struct apl_contraction* c, const struct apl_plan_shape* s,
+                                    const struct apl_device* device) {
   const double kOfWarps = 0.39, kOfBlocks = 1.0;
-  const struct written_rows rows = rows_of_results(c, s);
+  const struct result_rows rows = rows_of_results(c, s);
   if (rows.bytes == c->widest_result || rows.bytes % device->sector_bytes == 0) return 1;
   return 1 + (s->mn_dims[1].warps == 1 ? kOfWarps : kOfBlocks) * device->line_bytes / (double)rows.at_once;
 }
@@ -143,8 +143,8 @@ static double shared_sectors(const struct apl_contraction* c, const struct apl_p
 // ---- GPU ----
 
 // How many elements of a row of a tile lie together: along the depth, or along the operand's rows.
-static double run_of_tile(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
-                          int o) {
+static double contiguous_run(const struct apl_contraction* c, const struct apl_plan* plan,
+                             const struct apl_plan_shape* s, int o) {
   const int64_t* strides = c->operands[o].strides;
   const int last = c->dim_count - 1;
   if (strides[last] == 1) return (double)apl_least(plan->tile[last], apl_most(c->dims[last].size, 1));
@@ -175,7 +175,7 @@ static struct matrix_step matrix_step(const struct apl_contraction* c, const str
     const int by_depth = c->operands[o].strides[c->dim_count - 1] == 1;
     // Rows that run along the depth want deep steps (72 deep, 5,832 tiles: 352 us with steps of 16 on an H200, 125 with
     // 64); what begins anywhere is in one line more.
-    const double run = run_of_tile(c, plan, s, o) * tile->bytes / device->line_bytes;
+    const double run = contiguous_run(c, plan, s, o) * tile->bytes / device->line_bytes;
     lines += elements * tile->bytes / (run * device->line_bytes) * (run == floor(run) ? run : run + 1);
     const double pieces = elements * tile->bytes / 16, asked = 6 * c->operands[o].conditions;
     // Bytes whose source lies otherwise than the tile, and what is contiguous nowhere, come one by one.
@@ -231,29 +231,29 @@ static double remainder_share(const struct apl_contraction* c, const struct apl_
 }
 
 // Blocks that take turns on a multiprocessor, and the rounds of those.
-struct turns {
+struct waves {
   double blocks, resident, rounds;
 };
-static struct turns turns_of(const struct apl_plan_shape* s, const struct apl_device* device) {
-  struct turns turns = {.blocks = fmax(1, ceil((double)s->blocks / device->multiprocessors))};
-  turns.resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, turns.blocks));
-  turns.rounds = ceil(turns.blocks / turns.resident);
-  return turns;
+static struct waves waves_of(const struct apl_plan_shape* s, const struct apl_device* device) {
+  struct waves waves = {.blocks = fmax(1, ceil((double)s->blocks / device->multiprocessors))};
+  waves.resident = fmax(1, fmin((double)s->blocks_per_multiprocessor, waves.blocks));
+  waves.rounds = ceil(waves.blocks / waves.resident);
+  return waves;
 }
 
-// Blocks of short sums hide nothing themselves, and have a size that is best. TCCG 36, 39, 40 and 43 by matrix units:
-// 62 us in tiles of 64 x 64, 67 and 68 in twice as large ones, 72 in those of 128 x 128; in f32 75 us in tiles of 128 x
-// 64, 81 to 88 in those of 64 x 64, 94 in those of 128 x 128.
-static double of_short_sums(const struct apl_plan_shape* s, double most_steps, double best) {
-  const double kOfOthers = 0.09;
-  if ((double)s->reduction > most_steps) return 1;
+// What short reductions, whose blocks hide no latency themselves, lose with tiles of another size than the best one,
+// and with more threads. TCCG 36, 39, 40 and 43 by matrix units: 62 us in tiles of 64 x 64, 67 and 68 in twice as large
+// ones, 72 in those of 128 x 128; in f32 75 us in tiles of 128 x 64, 88 with 256 threads, 81 to 88 in those of 64 x 64,
+// 94 in those of 128 x 128.
+static double short_reduction_factor(const struct apl_plan_shape* s, int64_t longest, double best, int64_t threads) {
+  const double kOtherSize = 0.09, kMoreThreads = 1.1;
+  if (s->reduction > longest) return 1;
   double points = 1, all = 1;
   for (int side = 0; side < 2; ++side) {
     const int64_t size = apl_most(s->rows_size[side], 1);
     points *= (double)apl_least(s->rows[side], size), all *= (double)size;
   }
-  best = fmin(best, all);
-  return 1 + kOfOthers * fabs(log2(points / best));
+  return (1 + kOtherSize * fabs(log2(points / fmin(best, all)))) * (s->threads > threads ? kMoreThreads : 1);
 }
 
 // Matrix units of 16 and 8 bits: what all blocks of a multiprocessor have to do, or what the rounds of blocks take that
@@ -268,20 +268,21 @@ static void matrix_cost(const struct apl_contraction* c, const struct apl_plan* 
   const struct matrix_step step = matrix_step(c, plan, s, device, stages);
   const int pairs = s->aligned_result && s->mn_dims[1].vector > 1, halves = !pairs && s->mn_dims[1].vector > 1;
   const double write = kWrite * (double)s->registers * c->result_bytes / 4 * (pairs ? 0.5 : halves ? 2 : 1);
-  const struct turns turns = turns_of(s, device);
-  const double busy = turns.blocks * (steps * step.busy + warps * write / device->schedulers);
-  const double alone = turns.rounds * steps * step.alone;
+  const struct waves waves = waves_of(s, device);
+  const double busy = waves.blocks * (steps * step.busy + warps * write / device->schedulers);
+  const double alone = waves.rounds * steps * step.alone;
   cost->arithmetic = busy / clock;
   cost->latency = fmax(0, alone - busy) / clock;
   const double result = (double)s->points * c->result_bytes;
-  const double written = result * written_pieces(c, s, kPieces, kScattered, device) * shared_sectors(c, s, device);
+  const double written =
+      result * partial_line_factor(c, s, kPieces, kScattered, device) * partial_sector_factor(c, s, device);
   const double memory = (cost->memory_bytes - result + written) / (device->memory_gbs * 1e9);
   const double cache = cost->cache_bytes / (device->cache_gbs * 1e9 * kCache);
   cost->memory = sqrt(memory * memory + cache * cache);
   const double compute = cost->arithmetic + cost->latency;
   cost->read_conflicts = cost->write_conflicts = 1;
   cost->seconds = sqrt(compute * compute + cost->memory * cost->memory) + device->launch_us * 1e-6;
-  cost->seconds *= of_short_sums(s, 32, 64 * 64);
+  cost->seconds *= short_reduction_factor(s, 32, 64 * 64, 256);
 }
 
 static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_plan_shape* s,
@@ -349,8 +350,8 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double issue = warps * (reduction * (fma + loads) + steps * step_overhead + write) + steps * copy + tables;
   double shared = warps * reduction * passes + steps * copy_passes + warps * put;
   // Warps that take turns hide each other's waiting; a warp with many products in flight hides its own.
-  const struct turns turns = turns_of(s, device);
-  const double per_multiprocessor = turns.blocks, resident = turns.resident;
+  const struct waves waves = waves_of(s, device);
+  const double per_multiprocessor = waves.blocks, resident = waves.resident;
   const double in_flight = fmax(warps * resident / schedulers, 0.25) * fmin(fma, 8);
   const double busy = fmin(1, warps * resident / schedulers) * in_flight / (in_flight + device->half_busy_in_flight);
   double instructions = issue / schedulers / busy * remainder_share(c, plan, s);
@@ -367,7 +368,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   const double latency = ((tile_loop ? start / kTilesPerBlock : start) + steps * (barrier + wait)) / resident;
   // The last round of blocks takes nearly as long where it is not full.
   const double kLastRound = 0.83;
-  const double left_over = (turns.rounds * resident - per_multiprocessor) * kLastRound;
+  const double left_over = (waves.rounds * resident - per_multiprocessor) * kLastRound;
   cost->arithmetic = instructions * (per_multiprocessor + left_over) / clock;
   cost->shared = shared * per_multiprocessor / clock;
   cost->latency = latency * per_multiprocessor / clock;
@@ -377,7 +378,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // Unaligned results are written in pieces of sectors.
   const double kShareOfBandwidth = 1.05, kPieces = 0.61, kOverlap = 1.3, kCache = 1.13, kAlone = 0.28;
   const double result = (double)s->points * c->result_bytes;
-  const double written = s->has_mainloop && s->aligned_result ? result * written_pieces(c, s, kPieces, 1, device)
+  const double written = s->has_mainloop && s->aligned_result ? result * partial_line_factor(c, s, kPieces, 1, device)
                                                               : device->unaligned_write * result;
   const double memory = (cost->memory_bytes + written - result) / (device->memory_gbs * 1e9 * kShareOfBandwidth);
   const double cache = cost->cache_bytes / (device->cache_gbs * 1e9 * kCache);
@@ -388,10 +389,7 @@ static void gpu_cost(const struct apl_contraction* c, const struct apl_plan* pla
   // The first blocks of a kernel start, and the last ones drain, beside nobody.
   const double kFirstAndLast = 1750;
   cost->seconds += kFirstAndLast / clock;
-  // Of 256 threads they take 88 us.
-  const double kManyThreads = 128, kOfMany = 1.1;
-  if (s->has_mainloop && s->reduction <= 24)
-    cost->seconds *= of_short_sums(s, 24, 128 * 64) * ((double)s->threads > kManyThreads ? kOfMany : 1);
+  if (s->has_mainloop) cost->seconds *= short_reduction_factor(s, 24, 128 * 64, 128);
   // A block alone writes back while nobody computes; two of them take turns.
   if (resident < 2) cost->seconds += kAlone * written / (device->memory_gbs * 1e9) * fmin(1, per_multiprocessor - 1);
 }

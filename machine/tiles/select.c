@@ -11,7 +11,7 @@ static const double kPlansAlike = 1.03;
 
 struct rated {
   float seconds;  // below 0: not valid
-  int hiding;     // blocks beside each other
+  int resident;   // blocks of a multiprocessor, where more of them hide what each waits for; else 1
 };
 
 static struct rated rate(const struct apl_contraction* c, const struct apl_plan* plan, const struct apl_device* device,
@@ -19,7 +19,7 @@ static struct rated rate(const struct apl_contraction* c, const struct apl_plan*
   struct apl_mn_dim m_dim, n_dim;
   const int units = device->matrix_units && apl_has_matrix_tiles(c) &&
                     apl_plan_mainloop(c, plan, device->warp, 1, &m_dim, &n_dim) && apl_matrix_rows(&m_dim, &n_dim) >= 0;
-  return (struct rated){.seconds = (float)cost->seconds, .hiding = units ? cost->blocks_per_multiprocessor : 1};
+  return (struct rated){.seconds = (float)cost->seconds, .resident = units ? cost->blocks_per_multiprocessor : 1};
 }
 
 enum { kMostPlans = 2048 };  // plans whose costs are kept; those beyond, in order of preference, are not looked at
@@ -171,7 +171,7 @@ int apl_plan_select(const struct apl_contraction* c, const struct apl_forced* fo
   s.wanted = -1, s.visited = 0;
   for (int k = 0; k < visits; ++k)
     if (s.costs[k].seconds >= 0 && s.costs[k].seconds <= least * kPlansAlike &&
-        (s.wanted < 0 || s.costs[k].hiding > s.costs[s.wanted].hiding))
+        (s.wanted < 0 || s.costs[k].resident > s.costs[s.wanted].resident))
       s.wanted = k;
   apl_plan_enumerate(c, forced, device, find_wanted, &s);
   choice->best = s.found;
@@ -219,8 +219,8 @@ int apl_plan_best_of(const struct apl_contraction* c, const struct apl_plan* pla
     const struct rated *mine = &costs[k], *other = &costs[deep < 0 ? k : deep];
     if (mine->seconds < 0 || mine->seconds > least * kPlansAlike) continue;
     if (apl_has_warps(device) && is_shallow(c, &plans[k])) continue;
-    if (deep < 0 || mine->hiding > other->hiding ||
-        (mine->hiding == other->hiding && deep != 0 && mine->seconds < other->seconds))
+    if (deep < 0 || mine->resident > other->resident ||
+        (mine->resident == other->resident && deep != 0 && mine->seconds < other->seconds))
       deep = k;
   }
   if (deep >= 0) return deep;

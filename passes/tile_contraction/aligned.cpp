@@ -61,9 +61,9 @@ bool may_align(const Contraction& contraction, const Schedule& schedule) {
   const std::size_t depths = contraction.dims.size() - contraction.space_rank;
   for (std::size_t o = 0; o < contraction.operands.size(); ++o) {
     const ContractionOperand& operand = contraction.operands[o];
-    const auto varies = [&](int axis) { return static_cast<std::size_t>(axis) >= contraction.space_rank; };
+    const auto is_depth_axis = [&](int axis) { return static_cast<std::size_t>(axis) >= contraction.space_rank; };
     if (byte_size(schedule.operands[o].element) > 2 || !may_be_copied(contraction, operand) ||
-        static_cast<std::size_t>(std::ranges::count_if(operand.axes, varies)) != depths)
+        static_cast<std::size_t>(std::ranges::count_if(operand.axes, is_depth_axis)) != depths)
       return false;
   }
   const auto groups = merged_dims(order_reductions(contraction));
