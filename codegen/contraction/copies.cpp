@@ -87,8 +87,8 @@ CopiedTile MainloopLowering::describe_copy(const CopyTile& op, Value copied, con
   copy.source = variable(buffer(source.block, stm_.location).name);
   copy.stage = mainloop_stage(block, stage);
   copy.thread = variable(mainloop.thread);
-  if (mainloop.tf32_products > 1) {
-    // What is worked out of it is not to stay in registers, of which three products take nearly all.
+  if (mainloop.tf32_products > 0) {
+    // What is worked out of it is not to stay in registers, of which products of tf32 take nearly all.
     copy.thread = variable(unit_.fresh("thread"));
     out.push_back(declare(kInt, copy.thread->text, call("apl_anew", {variable(mainloop.thread)})));
   }
@@ -101,7 +101,15 @@ CopiedTile MainloopLowering::describe_copy(const CopyTile& op, Value copied, con
     const ExprPtr stride = values_.poly(op.window.dims()[k].stride);
     if (d - mainloop.space_rank == mainloop.inner_depth) {
       copy.step_stride = stride, copy.step_size = apart;
-      if (guard.bound) copy.first = values_.poly(guard.start), copy.bound = values_.poly(*guard.bound);
+      if (!guard.bound) continue;
+      copy.first = values_.poly(guard.start), copy.bound = values_.poly(*guard.bound);
+      // Kept from step to step, where the remainder begins would be more registers than are left beside the sums.
+      const std::string left = unit_.fresh("left");
+      out.push_back(
+          declare(kInt, left,
+                  call("apl_anew",
+                       {cast(kInt, call("apl_index_min", {number_of(size), infix("-", copy.bound, copy.first)}))})));
+      copy.first = number_of(0), copy.bound = variable(left);
       continue;
     }
     copy.outer.push_back({size == 1 ? "" : unit_.fresh("q"), size});

@@ -25,6 +25,8 @@ void MainloopLowering::mainloop_epilogue(const SegOp& op, const Screma& each, co
   const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
   const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), row = unit_.fresh("m"), column = unit_.fresh("n");
+  out.push_back(comment("code after the reduction"));
+  declare_results_positions(out);
   KernelBlock inner;
   for (std::size_t d = 0; d < op.space.size(); ++d) {
     ExprPtr thread = number_of(0), reg = number_of(0);
@@ -102,7 +104,6 @@ void MainloopLowering::mainloop_epilogue(const SegOp& op, const Screma& each, co
   append(round, std::move(before[outer]));
   append(round, std::move(reads[outer]));
   round.push_back(unrolled(element[inmost], mainloop.mn_dims[inmost].each, std::move(one)));
-  out.push_back(comment("code after the reduction"));
   if (!before[inmost].empty()) {
     append(out, std::move(before[inmost]));
     KernelBlock along{at(inmost, true)};

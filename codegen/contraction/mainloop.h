@@ -129,7 +129,7 @@ struct Mainloop {
   std::map<Value, Value> copied;                  // the block that a copy fills, by what it gives
   std::map<Value, const TileContract*> readers;   // by the same
   std::map<std::string, std::string> alignments;  // variables for conditions
-  std::string thread, lane;
+  std::string thread, lane, warp;
 
   // The loop whose copies run ahead, and the branch behind it that is one more step, and loops over outer dims of the
   // depth around both, outermost first: copies run ahead from one turn of those into the next. A block computes several
@@ -193,6 +193,8 @@ class MainloopLowering final : public MainloopPart, KernelPart {
   void add_operand_tile(Mainloop& mainloop, const Schedule::Operand& scheduled, const TileOperand& operand,
                         const CopyTile& copy, bool resident);
   void mainloop_head(Block& out);
+  void declare_positions(const ExprPtr& thread, Block& out);
+  void declare_results_positions(Block& out);
   void fill_mainloop_tables(const SegOp& op, std::size_t s, Block& out);
   ExprPtr index_element(const TileGather& gather, const ExprPtr& further);
   std::vector<TileNumber*> numbers_of(OperandTile& tile);

@@ -46,17 +46,14 @@ std::vector<TileNumber*> MainloopLowering::numbers_of(OperandTile& tile) {
   return numbers;
 }
 
-void MainloopLowering::mainloop_head(KernelBlock& out) {
+// The thread's lane, and where its rows and its warp's begin in the block.
+void MainloopLowering::declare_positions(const ExprPtr& thread, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
-  const ValueTable& values = unit_.function.values;
   MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
-  mainloop.thread = unit_.fresh("thread");
-  out.push_back(declare(kInt, mainloop.thread, call("apl_thread", {})));
-  const ExprPtr thread = variable(mainloop.thread);
   mainloop.lane = unit_.fresh("lane");
-  const std::string warp = unit_.fresh("warp");
+  mainloop.warp = unit_.fresh("warp");
   out.push_back(declare(kInt, mainloop.lane, infix("%", thread, number_of(unit_.target.warp))));
-  out.push_back(declare(kInt, warp, infix("/", thread, number_of(unit_.target.warp))));
+  out.push_back(declare(kInt, mainloop.warp, infix("/", thread, number_of(unit_.target.warp))));
   // Of 32 lanes i and i^1 share a row of one dim, i and i^2 one of the other: a load is served two quarters at a time.
   const ExprPtr lane = variable(mainloop.lane);
   const auto of_four = [&] {
@@ -80,10 +77,20 @@ void MainloopLowering::mainloop_head(KernelBlock& out) {
     ExprPtr within = mn.lanes == 1 ? number_of(0) : mul(lane_at, number_of(mn.vector));
     out.push_back(declare(kInt, mn.first, plus(variable(mn.warp_first), within)));
   };
-  const ExprPtr m_warp = n_dim.warps == 1 ? variable(warp) : infix("/", variable(warp), number_of(n_dim.warps));
-  const ExprPtr n_warp = m_dim.warps == 1 ? variable(warp) : infix("%", variable(warp), number_of(n_dim.warps));
+  const ExprPtr warp = variable(mainloop.warp);
+  const ExprPtr m_warp = n_dim.warps == 1 ? warp : infix("/", warp, number_of(n_dim.warps));
+  const ExprPtr n_warp = m_dim.warps == 1 ? warp : infix("%", warp, number_of(n_dim.warps));
   first_of(m_dim, "row", m_warp, m_lane);
   first_of(n_dim, "column", n_warp, n_lane);
+}
+
+void MainloopLowering::mainloop_head(KernelBlock& out) {
+  Mainloop& mainloop = *mainloop_;
+  const ValueTable& values = unit_.function.values;
+  mainloop.thread = unit_.fresh("thread");
+  out.push_back(declare(kInt, mainloop.thread, call("apl_thread", {})));
+  // Matrix units know where their sums lie; code behind them declares positions itself.
+  if (!mainloop.matrix()) declare_positions(variable(mainloop.thread), out);
 
   // Tables of positions, filled for M and for N together.
   const auto declare_table = [&](const std::string& hint, std::int64_t count) {

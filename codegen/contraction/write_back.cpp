@@ -25,6 +25,14 @@ MatrixStaging matrix_staging(const MnDim& m_dim, const MnDim& n_dim) {
 
 }  // namespace
 
+// Kept across the products, positions would be more registers than are left beside the sums of matrix units.
+void MainloopLowering::declare_results_positions(KernelBlock& out) {
+  if (!mainloop_->matrix()) return;
+  const std::string thread = unit_.fresh("thread");
+  out.push_back(declare(kInt, thread, call("apl_anew", {variable(mainloop_->thread)})));
+  declare_positions(variable(thread), out);
+}
+
 void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
   Mainloop& mainloop = *mainloop_;
   const ValueTable& values = unit_.function.values;
@@ -46,6 +54,7 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
                                  : "write-back; what is out of range is dropped"));
 
   if (mainloop.matrix()) {
+    declare_results_positions(out);
     if (contiguous)
       matrix_write_staged(op, out);
     else
@@ -112,7 +121,7 @@ void MainloopLowering::mainloop_write(const SegOp& op, KernelBlock& out) {
       unrolled(part, parts,
                {assign(kernel::element(columns, variable(part)),
                        beyond(kernel::element(n_dim.results, plus(variable(n_dim.warp_first), column))))}));
-  const ExprPtr warp_at = mul(infix("/", variable(mainloop.thread), number_of(unit_.target.warp)), number_of(per_warp));
+  const ExprPtr warp_at = mul(variable(mainloop.warp), number_of(per_warp));
   const std::vector<std::string> of_columns = stored_reads(
       1, parts, [&](const ExprPtr& nth) { return plus(variable(n_dim.warp_first), in_line(nth)); },
       [&](const ExprPtr& nth) { return is_inside(kernel::element(columns, nth)); }, staged);
@@ -208,8 +217,6 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
   const auto& largest = *std::ranges::max_element(mainloop.tiles, {}, stage_of);
   const std::int64_t stage_bytes = stage_of(largest);
   const auto pass_barrier = [&] { return is_warps ? do_call("apl_warp_barrier", {}) : barrier(); };
-  const std::string warp_at = unit_.fresh("warp");
-  out.push_back(declare(kInt, warp_at, infix("/", variable(mainloop.thread), number_of(warp))));
   std::int64_t widest = 0;
   for (const Passage& passage : passages(op))
     widest = std::max(widest, static_cast<std::int64_t>(byte_size(passage.element)));
@@ -241,7 +248,7 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
     }
     out.push_back(shared);
     const std::string first = unit_.fresh("staged");
-    if (is_warps) from = plus(from, mul(variable(warp_at), number_of(staging.lines * staging.apart)));
+    if (is_warps) from = plus(from, mul(variable(mainloop.warp), number_of(staging.lines * staging.apart)));
     out.push_back(declare(kInt, first, from));
     const std::int64_t parts = staging.width / warp,
                        groups = staging.width / (n_dim.warps * n_dim.lanes * n_dim.vector);
@@ -275,7 +282,8 @@ void MainloopLowering::matrix_write_staged(const SegOp& op, KernelBlock& out) {
                      pass_barrier()};
     // Lines are shared out among the warps that put them down.
     const std::int64_t warps = is_warps ? 1 : mainloop.threads / warp;
-    const ExprPtr nth_line = is_warps ? variable(line) : plus(mul(variable(line), number_of(warps)), variable(warp_at));
+    const ExprPtr nth_line =
+        is_warps ? variable(line) : plus(mul(variable(line), number_of(warps)), variable(mainloop.warp));
     const ExprPtr at_row =
         plus(plus(variable(m_dim.warp_first), rows_from(mul(variable(i), number_of(staging.each)))), nth_line);
     const ExprPtr got = kernel::element(

@@ -81,7 +81,7 @@ std::vector<Mutant> without_load_guards(const std::string& text) {
 // The mainloop: rows beyond the end, tiles beyond the last, depth beyond the end.
 std::vector<Mutant> without_mainloop_guards(const std::string& text) {
   const std::regex guard(
-      R"(bool inside\w* = ([^;]*);|if \((ahead\w* < tiles)\) \{|if \((T_q [^;{]* < q)(?: && inside\w*)?\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
+      R"(bool inside\w* = ([^;]*);|if \((ahead\w* < tiles)\) \{|if \(([^;{(]* < left\w*)(?: && inside\w*)?\) \{|if \((z\w* >= 0 && [^;{]*)\) \{)");
   return without_matches(text, 0, text.size(), guard);
 }
 
