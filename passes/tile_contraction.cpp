@@ -465,8 +465,8 @@ PassInfo tile_contraction_pass() {
   pass.summary = "block and register tiling of tensor contractions";
   pass.takes = stage_bit(Stage::kernel);
   pass.options = {{"variants", false,
-                   "leave open whether it is tiled, split, as it was, or has operands transposed or aligned before: chosen when "
-                   "sizes are known"},
+                   "leave open whether it is tiled, split, as it was, or has operands transposed or aligned before: "
+                   "chosen when sizes are known"},
                   {"packed", false, "panels are packed for a micro-kernel of a CPU, where no tile numbers are given"}};
   pass.remark_codes = {
       {"tiled", "the contraction was tiled; the facts give einsum, dims, layouts and parameters"},

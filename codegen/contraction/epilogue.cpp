@@ -25,8 +25,6 @@ void MainloopLowering::mainloop_epilogue(const SegOp& op, const Screma& each, co
   const ValueTable& values = unit_.function.values;
   const MnDim &m_dim = mainloop.mn_dims[0], &n_dim = mainloop.mn_dims[1];
   const std::string i = unit_.fresh("i"), j = unit_.fresh("j"), row = unit_.fresh("m"), column = unit_.fresh("n");
-  out.push_back(comment("code after the reduction"));
-  declare_results_positions(out);
   KernelBlock inner;
   for (std::size_t d = 0; d < op.space.size(); ++d) {
     ExprPtr thread = number_of(0), reg = number_of(0);
@@ -94,13 +92,22 @@ void MainloopLowering::mainloop_epilogue(const SegOp& op, const Screma& each, co
   // Positions, conditions and reads of the columns are the same for all tiles of a block, and those of the inner loop
   // for all rounds of the outer one. Kept they would be more registers than are left beside the accumulators.
   const std::size_t inmost = 1 - outer;
+  std::array<bool, 2> by_element{}, by_itself{};  // whether code of each element needs its place, and whether reads do
+  for (std::size_t s = 0; s < 2; ++s) {
+    by_element[s] = uses_any(*epilogue.map.body, indices[s], values);
+    by_itself[s] = uses_any(epilogue.shared[s].before, indices[s], values) ||
+                   uses_any(epilogue.shared[s].reads, indices[s], values);
+  }
+  out.push_back(comment("code after the reduction"));
+  if (by_element[0] || by_element[1] || by_itself[0] || by_itself[1]) declare_results_positions(out);
   const auto at = [&](std::size_t s, bool anew) {
     const ExprPtr where = place(mainloop.mn_dims[s], element[s]);
     return declare(kInt, position[s], anew ? call("apl_anew", {where}) : where);
   };
-  KernelBlock one{at(inmost, true)};
+  KernelBlock one, round;
+  if (by_element[inmost]) one.push_back(at(inmost, true));
   append(one, std::move(inner));
-  KernelBlock round{at(outer, outer == 1)};
+  if (by_element[outer] || by_itself[outer]) round.push_back(at(outer, outer == 1));
   append(round, std::move(before[outer]));
   append(round, std::move(reads[outer]));
   round.push_back(unrolled(element[inmost], mainloop.mn_dims[inmost].each, std::move(one)));

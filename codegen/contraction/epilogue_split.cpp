@@ -55,8 +55,9 @@ class EpilogueSplit {
     for (Epilogue::Shared& shared : made.shared) {
       if (shared.reads.empty()) continue;
       std::set<Value> wanted;
+      // What is inside needs no condition.
       for (const Operand& condition : shared.conditions)
-        if (condition.is_value()) wanted.insert(condition.value());
+        if (condition.is_value() && !all_inside_) wanted.insert(condition.value());
       for (const Stm& read : shared.reads) {
         wanted.merge(free_values(read.op, values_));
         made.map.params.push_back(read.pattern.front());
@@ -121,13 +122,11 @@ class EpilogueSplit {
     if (const Binary* both = get_if<Binary>(*stm); both != nullptr && both->op == BinaryOp::conj)
       return find_conditions(both->x, made) && find_conditions(both->y, made);
     const Compare* less = get_if<Compare>(*stm);
-    if (less == nullptr || less->op != CompareOp::lt || !less->y.is_value()) return false;
-    const Stm* made_size = maker(less->y);
-    const SizeExpr* size = made_size != nullptr ? get_if<SizeExpr>(*made_size) : nullptr;
+    if (less == nullptr || less->op != CompareOp::lt) return false;
     for (std::size_t s = 0; s < 2; ++s) {
       if (!along_[s].contains(condition.value())) continue;
-      if (along_[1 - s].contains(condition.value()) ||
-          (size != nullptr ? size->value : Poly(less->y.value())) != sizes_[s])
+      if (along_[1 - s].contains(condition.value()) || is_shifted(number_of(less->x)) ||
+          number_of(less->y) != sizes_[s])
         return false;
       made.shared[s].conditions.push_back(condition);
       return true;
@@ -136,6 +135,17 @@ class EpilogueSplit {
     if (all_inside_) return false;
     for (Epilogue::Shared& shared : made.shared) shared.conditions.push_back(condition);
     return true;
+  }
+
+  Poly number_of(const Operand& x) const {
+    constexpr std::int64_t kNoSize = -1;
+    if (!x.is_value()) return is_integer(x.constant().type()) ? Poly(x.constant().as_int()) : Poly(kNoSize);
+    const Stm* stm = maker(x);
+    const SizeExpr* size = stm != nullptr ? get_if<SizeExpr>(*stm) : nullptr;
+    return size != nullptr ? size->value : Poly(x.value());
+  }
+  static bool is_shifted(const Poly& at) {
+    return std::ranges::any_of(at.terms(), [](const Term& term) { return term.factors.empty(); });
   }
 
   // Which reads this is one of, if of any.
@@ -163,6 +173,27 @@ Epilogue split_epilogue(const Lambda& map, const std::array<std::set<Value>, 2>&
   return EpilogueSplit(map, indices, sizes, all_inside, values).run();
 }
 
+bool uses_any(const std::vector<Stm>& code, const std::set<Value>& of, const ValueTable& values) {
+  return std::ranges::any_of(code, [&](const Stm& stm) { return meets(free_values(stm.op, values), of); });
+}
+
+bool uses_any(const Body& body, const std::set<Value>& of, const ValueTable& values) {
+  return uses_any(body.stms, of, values) || std::ranges::any_of(body.results, [&](const Operand& result) {
+           return result.is_value() && of.contains(result.value());
+         });
+}
+
+// Whether matrix units of 8 or 16 bits multiply: their results go through shared memory on their way in any case.
+static bool stages_results(const SegOp& kernel, const ValueTable& values) {
+  constexpr int kHalf = 2;
+  bool narrow = kernel.schedule->unit == Schedule::Unit::matrix;
+  for_each_stm(*kernel.body, [&](const Stm& stm) {
+    if (const TileContract* contract = get_if<TileContract>(stm))
+      for (const Value x : contract->map.params) narrow = narrow && byte_size(values.type(x).element) <= kHalf;
+  });
+  return narrow;
+}
+
 const Stm* stored_code(const SegOp& kernel, const ValueTable& values) {
   if (!kernel.schedule || !has_mn_dims(*kernel.schedule)) return nullptr;
   for (const Stm& stm : kernel.body->stms) {
@@ -179,14 +210,16 @@ const Stm* stored_code(const SegOp& kernel, const ValueTable& values) {
       const std::size_t d = threads->space.size() - 2 + s;
       along[s] = following(*each->map.body, {threads->space[d].index, each->indices[d]}, values);
     }
-    bool reads_both = false;
+    bool reads_both = false, reads_one = false;
     for_each_stm(*each->map.body, [&](const Stm& inner) {
       const Index* index = get_if<Index>(inner);
       if (index == nullptr || values.type(inner.pattern.front()).is_array()) return;
       const std::set<Value> uses = free_values(inner.op, values);
-      reads_both = reads_both || (meets(uses, along[0]) && meets(uses, along[1]));
+      const bool along_m = meets(uses, along[0]), along_n = meets(uses, along[1]);
+      reads_both = reads_both || (along_m && along_n);
+      reads_one = reads_one || along_m || along_n;
     });
-    if (reads_both) return &stm;
+    if (reads_both || (reads_one && stages_results(kernel, values))) return &stm;
   }
   return nullptr;
 }

@@ -33,7 +33,7 @@ struct PlanData {
   int result_bytes = 0, widest_result = 0, accumulator_bytes = 0;
   int epilogue_arrays = 0;        // that the epilogue reads
   int stored_sum_bytes = 0;       // a sum, if the epilogue is done where results are stored; else 0
-  int copies = 0;                 // operands that kernels of the same alternative transpose before
+  int copies = 0;                 // operands that kernels of the same alternative transpose or align before
   bool parts_transposed = false;  // those of the alternative `split` are of transposed operands
   int matrix_products = 0;        // of matrix units for one of the contraction's; 0: it is none for them
   Poly copied_bytes;              // what those kernels write
@@ -64,7 +64,7 @@ std::vector<apl_plan> covering_plans(const PlanData& data, const apl_forced& for
                                      int most);
 
 // The plans of a program's kernels: those that are listed by number ("mm.plan1.T_a", "mm.plan1.stages"; what is not
-// said is 1), else those that cover sizes of all kinds. Parts of a split reduction have four at most.
+// said is 1), else those that cover sizes of all kinds. Parts of a split reduction have eight at most.
 std::vector<apl_plan> program_plans(const PlanData& data, const Function& function,
                                     const std::map<std::string, std::int64_t>& given, const apl_forced& forced,
                                     const apl_device& device, int most);

@@ -1,7 +1,8 @@
 // The mainloop of a contraction: code after the reduction that is done where results are stored, element by element
 // or for a vector of neighbours (codegen/contraction/write_back.cpp).
 //
-// So is code that reads an array along both M and N, as in alpha*A*B + beta*C. On the elements that a thread has in
+// So is code that reads an array along both M and N, as in alpha*A*B + beta*C, and behind matrix units of 8 and 16 bits
+// any that reads an array. On the elements that a thread has in
 // registers (epilogue.cpp) it would read a word at a time, in sectors of which other lanes use other parts, and the
 // compiler would keep the position of each row and column while the loops run: C behind 4096 x 4096 x 4096 spilled 64
 // bytes of registers in f32. Here the array is read as results are stored: whole lines, or vectors where it lies as the
@@ -88,11 +89,7 @@ void MainloopLowering::place_stored(std::size_t s, const ExprPtr& at, const std:
   const SegOp& threads = std::get<SegOp>(mainloop_->stored_stm->op);
   const Screma& each = *mainloop_->stored_each;
   const auto& indices = mainloop_->stored_indices[s];
-  const bool used = std::ranges::any_of(code, [&](const Stm& stm) {
-    const std::set<Value> free = free_values(stm.op, unit_.function.values);
-    return std::ranges::any_of(indices, [&](Value index) { return free.contains(index); });
-  });
-  if (!used) return;
+  if (!uses_any(code, indices, unit_.function.values)) return;
   const std::size_t d = mainloop_->mn_dims[s].dim;
   const std::int64_t registers = *unit_.fold(each.widths[d]);
   const std::string name = unit_.fresh(s == 0 ? "m" : "n");

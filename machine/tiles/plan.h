@@ -54,7 +54,7 @@ struct apl_contraction {
   int32_t stored_sum_bytes;             // a sum, if the epilogue is done where results are stored; else 0
   int32_t general;                      // not the mainloop, even where there are M and N dims
   int32_t matrix;                       // products of matrix units that make one of these; 0: it is none for them
-  int32_t copies;                       // operands that kernels before transpose,
+  int32_t copies;                       // operands that kernels before transpose or align,
   int64_t copied_bytes;                 // and what these write
   int32_t parts_transposed;             // split, its parts are of the contraction with transposed operands
   float operations;                     // a point, in multiply-adds of 32-bit floats at the full rate

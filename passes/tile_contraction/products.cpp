@@ -8,14 +8,14 @@
 //
 // Factors that no step of the reduction changes, behind the sum:
 //
-//   R[a, b] = sum over q of s * f32 X[a, q] * f32 Y[q, b]     =>     R[a, b] = s * sum over q of f32 X[a, q] * f32 Y[q,
-//   b]
+//   R[a, b] = sum over q of s * f32 X[a, q] * f32 Y[q, b]
+//     =>  R[a, b] = s * sum over q of f32 X[a, q] * f32 Y[q, b]
 //
 // An element of an array that varies along dims of the result alone, as a scale for each row, is such a factor. In
-// integers that wrap around it is the same. Of f16 no sum overflows f32 whatever the factors are, so it is nearer to the
-// true sum than a rounding in each step; where `s` is not a finite number, nor is the result in either form unless the
-// sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite, so
-// that there the program has to say it (why_no_matrix_units).
+// integers that wrap around it is the same. Of f16 no sum overflows f32 whatever the factors are, so it is nearer to
+// the true sum than a rounding in each step; where `s` is not a finite number, nor is the result in either form unless
+// the sum is zero. Where operands are bf16, f32 or f64 a product may overflow that a small `s` would have kept finite,
+// so that there the program has to say it (why_no_matrix_units).
 #include <algorithm>
 #include <functional>
 
@@ -138,10 +138,24 @@ std::optional<Contraction> widen_sums(const Contraction& contraction, ValueTable
 
 namespace {
 
-// Whether an operand that no step changes can be read by index behind the sum.
+// Whether an operand that no step changes can be read by index behind the sum: its axes are the array's own dims, and
+// not those of another shape that its elements are given in the program.
 bool is_whole_array(const ContractionOperand& operand, const ValueTable& values) {
-  return operand.exact && operand.is_plain() && !operand.index && operand.offset.is_zero() &&
-         values.type(operand.base).rank() == operand.axes.size();
+  const Type& type = values.type(operand.base);
+  if (!operand.exact || !operand.is_plain() || operand.index || !operand.offset.is_zero() ||
+      type.rank() != operand.axes.size())
+    return false;
+  const std::vector<Poly> strides = Lmad::row_major(type.shape).strides();
+  for (std::size_t k = 0; k < strides.size(); ++k)
+    if (operand.strides[static_cast<std::size_t>(operand.axes[k])] != strides[k]) return false;
+  return true;
+}
+
+// Whether it varies along a dim of the result that the other does not.
+bool has_own_dim(const ContractionOperand& operand, const ContractionOperand& other, std::size_t space_rank) {
+  for (std::size_t d = 0; d < space_rank; ++d)
+    if (operand.varies(d) && !other.varies(d)) return true;
+  return false;
 }
 
 }  // namespace
@@ -156,10 +170,11 @@ std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable
       factors.elements.size() != contraction.map.params.size())
     return std::nullopt;
   std::vector<Value> steps;
-  std::vector<const ContractionOperand*> scales;
+  std::vector<const ContractionOperand*> changed, scales;
   for (const ContractionOperand& operand : contraction.operands) {
     if (!contraction.is_resident(operand)) {
       steps.push_back(operand.element);
+      changed.push_back(&operand);
     } else if (is_whole_array(operand, values)) {
       scales.push_back(&operand);
     } else {
@@ -167,6 +182,10 @@ std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable
     }
   }
   if (steps.size() != 2 || (factors.others.empty() && scales.empty())) return std::nullopt;
+  // Without the scales there are still two sides.
+  if (!scales.empty() && !(has_own_dim(*changed[0], *changed[1], contraction.space_rank) &&
+                           has_own_dim(*changed[1], *changed[0], contraction.space_rank)))
+    return std::nullopt;
   const ScalarType sum = values.type(contraction.reduce.op.params[0]).element;
   const bool exact = sum == i32 || sum == u32;
   // One of 8 bits is a number of f16 (factors.cpp).

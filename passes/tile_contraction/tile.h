@@ -149,8 +149,8 @@ Contraction transpose_operands(const Contraction& contraction, const std::vector
                                const Schedule& schedule, Builder& host);
 
 // Operands for matrix units of 8 and 16 bits, whose rows along one depth may begin anywhere, or have several reduction
-// dims that lie apart; and the contraction with kernels before that bring all operands into rows of whole vectors along the
-// depth, in which the reduction dims lie together.
+// dims that lie apart; and the contraction with kernels before that bring all operands into rows of whole vectors along
+// the depth, in which the reduction dims lie together.
 bool may_align(const Contraction& contraction, const Schedule& schedule);
 Contraction align_operands(const Contraction& contraction, Builder& host);
 

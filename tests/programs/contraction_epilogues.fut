@@ -82,3 +82,17 @@ entry added_ranks [p][q][k][r][s] (A: [p][q][k]f32) (B: [k][r][s]f32) (C: [p][r]
     f32.sum (tabulate k (\l -> A[i, j, l] * B[l, x, y])) + b[y] * C[i, x, j, y]))))
 entry two_results [n][k][m] (A: [n][k]f32) (B: [k][m]f32) (C: [n][m]f32) : ([n][m]f32, [n][m]bool) =
   map2 (\a c -> map2 (\b c -> let s = c + f32.sum (map2 (*) a b) in (s, s > c)) (transpose B) c |> unzip) A C |> unzip
+
+-- Of sizes that are known.
+-- ==
+-- entry: known_sizes
+-- random input { [70][33]f32 [33][90]f32 [70][90]f32 [90]f32 } auto output
+entry known_sizes (A: [70][33]f32) (B: [33][90]f32) (C: [70][90]f32) (d: [90]f32): [70][90]f32 =
+  tabulate_2d 70 90 (\i j -> d[j] + 2 * C[i, j] + 3 * f32.sum (tabulate 33 (\q -> A[i, q] * B[q, j])))
+
+-- ==
+-- entry: known_sizes_of_halves
+-- random input { [70][33]f16 [33][90]f16 [90]f32 } auto output
+entry known_sizes_of_halves (A: [70][33]f16) (B: [33][90]f16) (d: [90]f32): [70][90]f32 =
+  tabulate_2d 70 90 (\i j ->
+    (if j + 1 < 90 then d[j + 1] else d[0]) + d[j] + f32.sum (tabulate 33 (\q -> f32.f16 A[i, q] * f32.f16 B[q, j])))

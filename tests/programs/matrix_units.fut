@@ -75,6 +75,22 @@ entry bytes_tensor [a][c][b][d][e][f] (A: [a][c][b][d]i8) (B: [d][e][c][f]u8) (s
   tabulate a (\i -> tabulate e (\k -> tabulate b (\j -> tabulate f (\l ->
     0.5 + s[l] * f32.i32 (i32.sum (flatten (tabulate_2d c d (\p q -> i32.i8 A[i, p, j, q] * i32.u8 B[q, k, p, l]))))))))
 
+-- With a scale for each element of the result, out of an array of another shape.
+-- ==
+-- entry: scales_of_another_shape
+-- random input { [70][40]f32 [40][24]f16 [24][70]f16 } auto output
+-- random input { [2][130]f32 [130][8]f16 [8][2]f16 } auto output
+entry scales_of_another_shape [n][m][k] (s: [n][m]f32) (X: [m][k]f16) (Y: [k][n]f16): [m][n]f32 =
+  let t = unflatten (flatten s :> [m * n]f32)
+  in map2 (\xs ts -> map2 (\ys t -> f32.sum (map2 (\x y -> t * f32.f16 x * f32.f16 y) xs ys)) (transpose Y) ts) X t
+
+-- Without the scale of each column both factors vary along the rows alone.
+-- ==
+-- entry: scales_alone_vary
+-- random input { [70]f32 [40][24]f16 [40][24]f16 } auto output
+entry scales_alone_vary [b][a][k] (s: [b]f32) (X: [a][k]f16) (Y: [a][k]f16): [a][b]f32 =
+  map2 (\xs ys -> map (\t -> f32.sum (map2 (\x y -> t * f32.f16 x * f32.f16 y) xs ys)) s) X Y
+
 -- Products of f32 by three of tf32, and by one.
 -- ==
 -- entry: three_nn
