@@ -31,8 +31,8 @@ bool uses_any(const std::vector<Stm>& code, const std::set<Value>& of, const Val
 bool uses_any(const Body& body, const std::set<Value>& of, const ValueTable& values);
 
 // The kernel's segmap whose code after the reduction is done where results are stored: it has one sum, all results are
-// its own, and it reads an array along both M and N, or, behind matrix units of 8 and 16 bits, along either. None: it is
-// done before, on the elements in registers.
+// its own, and it reads an array along both M and N, or, behind matrix units of 8 and 16 bits, along either. None: it
+// is done before, on the elements in registers.
 const Stm* stored_code(const SegOp& kernel, const ValueTable& values);
 
 }  // namespace apl::lower

@@ -2,12 +2,11 @@
 // or for a vector of neighbours (codegen/contraction/write_back.cpp).
 //
 // So is code that reads an array along both M and N, as in alpha*A*B + beta*C, and behind matrix units of 8 and 16 bits
-// any that reads an array. On the elements that a thread has in
-// registers (epilogue.cpp) it would read a word at a time, in sectors of which other lanes use other parts, and the
-// compiler would keep the position of each row and column while the loops run: C behind 4096 x 4096 x 4096 spilled 64
-// bytes of registers in f32. Here the array is read as results are stored: whole lines, or vectors where it lies as the
-// results do; position and condition are theirs then. What is read along the rows or columns alone is read once for
-// each.
+// code that reads any array. On the elements that a thread has in registers (epilogue.cpp) it would read a word at a
+// time, in sectors of which other lanes use other parts, and the compiler would keep the position of each row and
+// column while the loops run: C behind 4096 x 4096 x 4096 spilled 64 bytes of registers in f32. Here the array is read
+// as results are stored: whole lines, or vectors where it lies as the results do; position and condition are theirs
+// then. What is read along the rows or columns alone is read once for each.
 #include <algorithm>
 
 #include <fmt/format.h>

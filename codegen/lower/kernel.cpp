@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/lower/lower.h"
 #include "codegen/lower/column_folds.h"
+#include "codegen/lower/lower.h"
 #include "codegen/lower/map_vectors.h"
 #include "codegen/lower/map_windows.h"
 #include "codegen/lower/scatter.h"

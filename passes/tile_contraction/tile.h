@@ -131,9 +131,9 @@ Contraction split_part(const Contraction& contraction, const Poly& splits, Value
 bool may_split(const Contraction& contraction);
 SegOp join_parts(const Contraction& contraction, const Poly& splits, const std::vector<Value>& partial, Builder& host);
 
-// Whether a kernel can bring the operand into another order of its dims: all of an array that varies along rows of tiles
-// and along the depth. That kernel's array, over dims whose sizes are those of the contraction when the kernel runs; and
-// the operand that lies there, dense in that order of the dims.
+// Whether a kernel can bring the operand into another order of its dims: all of an array that varies along rows of
+// tiles and along the depth. That kernel's array, over dims whose sizes are those of the contraction when the kernel
+// runs; and the operand that lies there, dense in that order of the dims.
 bool may_be_copied(const Contraction& contraction, const ContractionOperand& operand);
 Value copied_in_order(const Contraction& contraction, const ContractionOperand& operand, const std::vector<int>& axes,
                       const std::vector<ContractionDim>& over, Builder& host);
