@@ -220,12 +220,14 @@ std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, c
   if (!is_plain_sum(contraction, values)) return std::nullopt;
   const ScalarType sum = values.type(contraction.reduce.op.params[0]).element;
   std::vector<Value> steps;  // elements that steps change
+  std::vector<const ContractionOperand*> changed;
   std::vector<std::string> names;
   for (std::size_t o = 0; o < contraction.operands.size(); ++o) {
     if (contraction.is_resident(contraction.operands[o]) || contraction.operands[o].index ||
         values.type(contraction.operands[o].element).element == boolean)
       continue;
     steps.push_back(contraction.operands[o].element);
+    changed.push_back(&contraction.operands[o]);
     names.push_back(values.name(contraction.operands[o].base));
   }
   // Sums in f16 are those of computed factors: others are sums in f32 now. Of bytes that are widened to f16 one is
@@ -250,6 +252,13 @@ std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, c
     return MissedUnits{fmt::format("matrix units multiply two elements, and here elements of {} are multiplied",
                                    fmt::format("`{}`, `{}` and `{}`", names[0], names[1], names[2])),
                        "multiply one of two matrices by the third array before"};
+  if (steps.size() == 2 && !has_own_dim(*changed[0], *changed[1], contraction.space_rank) &&
+      !has_own_dim(*changed[1], *changed[0], contraction.space_rank))
+    return MissedUnits{
+        fmt::format("matrix units multiply two elements that vary along different dims of the result, and "
+                    "here those of `{}` and `{}` vary along the same",
+                    names[0], names[1]),
+        "sum their products once for all that they are multiplied by"};
   if (!factors.others.empty() || contraction.operands.size() > 2)
     return MissedUnits{"matrix units multiply two elements, and here each product is multiplied by another number, too",
                        "multiply the sum by that number, or one of the matrices by it before"};
