@@ -92,9 +92,9 @@ KernelBlock MainloopLowering::copy_computed(const CopiedTile& copied) {
     ExprPtr most = number_of(width);
     if (along_depth) {
       also(is_row(number_of(0)));
-      if (copied.bound) most = call("apl_index_min", {most, infix("-", copied.bound, plus(copied.first, step))});
-    } else if (copied.bound) {
-      also(infix("<", plus(copied.first, step), copied.bound));
+      if (copied.left) most = call("apl_index_min", {most, infix("-", copied.left, step)});
+    } else if (copied.left) {
+      also(infix("<", step, copied.left));
     }
     located.push_back(declare(kInt, left, inside ? select(inside, most, number_of(0)) : most));
     append(located, std::move(body));

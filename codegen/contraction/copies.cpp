@@ -61,8 +61,8 @@ bool is_async(const OperandTile& tile, std::int64_t width) {
 }  // namespace
 
 ExprPtr CopiedTile::inside(const ExprPtr& step) const {
-  if (!bound) return outer_inside;
-  const ExprPtr test = infix("<", plus(first, step), bound);
+  if (!left) return outer_inside;
+  const ExprPtr test = infix("<", step, left);
   return outer_inside ? infix("&&", outer_inside, test) : test;
 }
 
@@ -102,14 +102,11 @@ CopiedTile MainloopLowering::describe_copy(const CopyTile& op, Value copied, con
     if (d - mainloop.space_rank == mainloop.inner_depth) {
       copy.step_stride = stride, copy.step_size = apart;
       if (!guard.bound) continue;
-      copy.first = values_.poly(guard.start), copy.bound = values_.poly(*guard.bound);
       // Kept from step to step, where the remainder begins would be more registers than are left beside the sums.
-      const std::string left = unit_.fresh("left");
-      out.push_back(
-          declare(kInt, left,
-                  call("apl_anew",
-                       {cast(kInt, call("apl_index_min", {number_of(size), infix("-", copy.bound, copy.first)}))})));
-      copy.first = number_of(0), copy.bound = variable(left);
+      copy.left = variable(unit_.fresh("left"));
+      const ExprPtr in_source = infix("-", values_.poly(*guard.bound), values_.poly(guard.start));
+      out.push_back(declare(kInt, copy.left->text,
+                            call("apl_anew", {cast(kInt, call("apl_index_min", {number_of(size), in_source}))})));
       continue;
     }
     copy.outer.push_back({size == 1 ? "" : unit_.fresh("q"), size});

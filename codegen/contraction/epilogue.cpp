@@ -92,22 +92,22 @@ void MainloopLowering::mainloop_epilogue(const SegOp& op, const Screma& each, co
   // Positions, conditions and reads of the columns are the same for all tiles of a block, and those of the inner loop
   // for all rounds of the outer one. Kept they would be more registers than are left beside the accumulators.
   const std::size_t inmost = 1 - outer;
-  std::array<bool, 2> by_element{}, by_itself{};  // whether code of each element needs its place, and whether reads do
+  std::array<bool, 2> code_uses{}, reads_use{};  // a position
   for (std::size_t s = 0; s < 2; ++s) {
-    by_element[s] = uses_any(*epilogue.map.body, indices[s], values);
-    by_itself[s] = uses_any(epilogue.shared[s].before, indices[s], values) ||
+    code_uses[s] = uses_any(*epilogue.map.body, indices[s], values);
+    reads_use[s] = uses_any(epilogue.shared[s].before, indices[s], values) ||
                    uses_any(epilogue.shared[s].reads, indices[s], values);
   }
   out.push_back(comment("code after the reduction"));
-  if (by_element[0] || by_element[1] || by_itself[0] || by_itself[1]) declare_results_positions(out);
+  if (code_uses[0] || code_uses[1] || reads_use[0] || reads_use[1]) declare_results_positions(out);
   const auto at = [&](std::size_t s, bool anew) {
     const ExprPtr where = place(mainloop.mn_dims[s], element[s]);
     return declare(kInt, position[s], anew ? call("apl_anew", {where}) : where);
   };
   KernelBlock one, round;
-  if (by_element[inmost]) one.push_back(at(inmost, true));
+  if (code_uses[inmost]) one.push_back(at(inmost, true));
   append(one, std::move(inner));
-  if (by_element[outer] || by_itself[outer]) round.push_back(at(outer, outer == 1));
+  if (code_uses[outer] || reads_use[outer]) round.push_back(at(outer, outer == 1));
   append(round, std::move(before[outer]));
   append(round, std::move(reads[outer]));
   round.push_back(unrolled(element[inmost], mainloop.mn_dims[inmost].each, std::move(one)));

@@ -55,9 +55,8 @@ class EpilogueSplit {
     for (Epilogue::Shared& shared : made.shared) {
       if (shared.reads.empty()) continue;
       std::set<Value> wanted;
-      // What is inside needs no condition.
       for (const Operand& condition : shared.conditions)
-        if (condition.is_value() && !all_inside_) wanted.insert(condition.value());
+        if (condition.is_value()) wanted.insert(condition.value());
       for (const Stm& read : shared.reads) {
         wanted.merge(free_values(read.op, values_));
         made.map.params.push_back(read.pattern.front());
@@ -128,7 +127,7 @@ class EpilogueSplit {
       if (along_[1 - s].contains(condition.value()) || is_shifted(number_of(less->x)) ||
           number_of(less->y) != sizes_[s])
         return false;
-      made.shared[s].conditions.push_back(condition);
+      if (!all_inside_) made.shared[s].conditions.push_back(condition);
       return true;
     }
     // Of rows and columns that are inside it may still fail.
@@ -144,6 +143,7 @@ class EpilogueSplit {
     const SizeExpr* size = stm != nullptr ? get_if<SizeExpr>(*stm) : nullptr;
     return size != nullptr ? size->value : Poly(x.value());
   }
+  // i + 1 < n is no test of being inside.
   static bool is_shifted(const Poly& at) {
     return std::ranges::any_of(at.terms(), [](const Term& term) { return term.factors.empty(); });
   }

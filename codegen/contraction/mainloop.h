@@ -91,9 +91,9 @@ struct CopiedTile {
   const OperandTile& tile;
   bool padded = true;  // what is not in the source is read, so it is filled
   kernel::ExprPtr target = {}, source = {}, begin = {}, stage = {}, thread = {};
-  std::vector<OuterLoop> outer = {};       // over outer dims of the depth
-  kernel::ExprPtr outer_inside = {};       // whether those are in the source; null: always
-  kernel::ExprPtr first = {}, bound = {};  // of the innermost dim of the depth, in the source; null: it is inside
+  std::vector<OuterLoop> outer = {};  // over outer dims of the depth
+  kernel::ExprPtr outer_inside = {};  // whether those are in the source; null: always
+  kernel::ExprPtr left = {};          // steps of the innermost dim of the depth that are in the source; null: all are
   kernel::ExprPtr step_stride = kernel::literal(std::int64_t{0});  // of the same, in the source
   std::int64_t step_size = 0;                                      // of the same, in the tile
   // Under which conditions: a number for each without what rows and the innermost steps add, and what these do.
@@ -101,7 +101,7 @@ struct CopiedTile {
   std::vector<kernel::ExprPtr> also = {}, also_strides = {};  // the same of where further arrays are read
 
   kernel::ExprPtr inside(const kernel::ExprPtr& step) const;  // null: always
-  bool inside_tile() const { return bound && !padded; }       // what is inside the source is inside the tile, too
+  bool inside_tile() const { return left && !padded; }        // what is inside the source is inside the tile, too
   kernel::Block in_outer_loops(kernel::Block body) const;
 };
 

@@ -151,7 +151,7 @@ KernelBlock MainloopLowering::copy_matrix_tile(const CopiedTile& copied) {
       if (tile.by_depth) {
         const ExprPtr of_row = kernel::element(tile.from, nth);
         ExprPtr left = number_of(tile.vector());
-        if (copied.bound) left = call("apl_index_min", {left, infix("-", copied.bound, plus(copied.first, step))});
+        if (copied.left) left = call("apl_index_min", {left, infix("-", copied.left, step)});
         ExprPtr inside = call("apl_is_row", {of_row});
         if (const ExprPtr test = conditions_hold(copied, row, step)) inside = infix("&&", inside, test);
         if (copied.outer_inside) inside = infix("&&", inside, copied.outer_inside);

@@ -84,7 +84,7 @@ ExprPtr mul(ExprPtr a, ExprPtr b) {
   if (x == 1) return b;
   if (y == 1) return a;
   if (x && y) return literal(*x * *y);
-  // Of an int, as a row of a tile, a large stride would make more than an int has.
+  // An int times a large number, as a row of a tile times a stride, may be more than an int holds.
   constexpr std::int64_t kLarge = std::int64_t{1} << 19;
   const auto wide = [](std::optional<std::int64_t> k, ExprPtr& e) {
     if (k && std::abs(*k) >= kLarge && std::abs(*k) <= INT32_MAX) e = make(Expr::Kind::literal, e->text + "LL");

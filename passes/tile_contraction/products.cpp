@@ -151,11 +151,14 @@ bool is_whole_array(const ContractionOperand& operand, const ValueTable& values)
   return true;
 }
 
-// Whether it varies along a dim of the result that the other does not.
-bool has_own_dim(const ContractionOperand& operand, const ContractionOperand& other, std::size_t space_rank) {
-  for (std::size_t d = 0; d < space_rank; ++d)
-    if (operand.varies(d) && !other.varies(d)) return true;
-  return false;
+// Whether each varies along a dim of the result that the other does not.
+bool are_two_sides(const ContractionOperand& x, const ContractionOperand& y, std::size_t space_rank) {
+  bool own_x = false, own_y = false;
+  for (std::size_t d = 0; d < space_rank; ++d) {
+    own_x = own_x || (x.varies(d) && !y.varies(d));
+    own_y = own_y || (y.varies(d) && !x.varies(d));
+  }
+  return own_x && own_y;
 }
 
 }  // namespace
@@ -182,10 +185,8 @@ std::optional<Contraction> scale_sums(const Contraction& contraction, ValueTable
     }
   }
   if (steps.size() != 2 || (factors.others.empty() && scales.empty())) return std::nullopt;
-  // Without the scales there are still two sides.
-  if (!scales.empty() && !(has_own_dim(*changed[0], *changed[1], contraction.space_rank) &&
-                           has_own_dim(*changed[1], *changed[0], contraction.space_rank)))
-    return std::nullopt;
+  // Without the scales there must be something left to tile.
+  if (!scales.empty() && !are_two_sides(*changed[0], *changed[1], contraction.space_rank)) return std::nullopt;
   const ScalarType sum = values.type(contraction.reduce.op.params[0]).element;
   const bool exact = sum == i32 || sum == u32;
   // One of 8 bits is a number of f16 (factors.cpp).
@@ -252,17 +253,15 @@ std::optional<MissedUnits> why_no_matrix_units(const Contraction& contraction, c
     return MissedUnits{fmt::format("matrix units multiply two elements, and here elements of {} are multiplied",
                                    fmt::format("`{}`, `{}` and `{}`", names[0], names[1], names[2])),
                        "multiply one of two matrices by the third array before"};
-  if (steps.size() == 2 && !has_own_dim(*changed[0], *changed[1], contraction.space_rank) &&
-      !has_own_dim(*changed[1], *changed[0], contraction.space_rank))
+  if (factors.others.empty() && contraction.operands.size() == 2) return std::nullopt;
+  if (steps.size() == 2 && !are_two_sides(*changed[0], *changed[1], contraction.space_rank))
     return MissedUnits{
-        fmt::format("matrix units multiply two elements that vary along different dims of the result, and "
-                    "here those of `{}` and `{}` vary along the same",
+        fmt::format("matrix units multiply two elements that each vary along a dim of the result of their "
+                    "own, and those of `{}` and `{}` do not",
                     names[0], names[1]),
         "sum their products once for all that they are multiplied by"};
-  if (!factors.others.empty() || contraction.operands.size() > 2)
-    return MissedUnits{"matrix units multiply two elements, and here each product is multiplied by another number, too",
-                       "multiply the sum by that number, or one of the matrices by it before"};
-  return std::nullopt;
+  return MissedUnits{"matrix units multiply two elements, and here each product is multiplied by another number, too",
+                     "multiply the sum by that number, or one of the matrices by it before"};
 }
 
 }  // namespace apl::tile

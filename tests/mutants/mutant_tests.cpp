@@ -3,8 +3,6 @@
 // are listed with the reason (cases.cpp); one that is listed and noticed all the same is an error, too. Those run in
 // one order of threads: what only a rare order would tell is no reason to strike one from the list.
 //   apl_mutant_tests [--case=NAME] [--orders=6] [--seed=1] [--print]
-#include <malloc.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -115,9 +113,6 @@ const mutants::Equivalent* listed(const Case& c, const Mutant& mutant) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // What a kernel finds in memory that nothing has written must not depend on what lay there before.
-  constexpr int kPattern = 0x5a;
-  mallopt(M_PERTURB, kPattern);
   apl::CommandLine line("breaks generated kernels one barrier or guard at a time");
   std::string only;
   int orders = 6, seed = 1;
