@@ -1,7 +1,7 @@
 // What a plan costs. GPU: the larger of arithmetic and shared memory, and of memory and cache traffic, overlap only in
-// part (more of matrix units than of cores); latency that nothing hides comes on top, and the last wave of blocks is as
-// long as the others. Constants are those with which 728 plans of 63 contractions, and the plans of tables of 216
-// more, come nearest to what they took on an H100 (bench/results/plans-h100-2026-11-26.json, bench/plans_gpu.py).
+// part (more of matrix units than of cores); latency that nothing hides comes on top, and the last wave of blocks takes
+// nearly as long as the others. Constants are those with which 728 plans of 63 contractions, and the plans of tables of
+// 216 more, come nearest to what they took on an H100 (bench/results/plans-h100-2026-11-26.json, bench/plans_gpu.py).
 #include <math.h>
 #include <string.h>
 
