@@ -11,7 +11,6 @@ reference. Exit status 0 only if all is right.
 """
 import argparse
 import ctypes
-import json
 import os
 import pathlib
 import re
@@ -22,6 +21,7 @@ import time
 
 import numpy as np
 
+import results_file
 from timing import milliseconds
 
 PROGRAM = pathlib.Path(__file__).with_suffix(".fut")
@@ -247,7 +247,7 @@ def main():
         run = on_gpu if options.backend == "cuda" else emulated
         results, good = run(options, pathlib.Path(folder))
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+        results_file.write(options.json, results)
     sys.exit(0 if good else 1)
 
 

@@ -6,12 +6,13 @@ usage: bench/compile_times.py APLC [--kinds=NAME,...] [--stages=check,c] [--runs
 The ratio for twice the text says what no machine's speed hides: 2 is linear, 2.3 the most that is wanted, 4 quadratic.
 Times are user and system time, the least of several runs, so that other work on the machine hardly shows."""
 import argparse
-import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
+
+import results_file
 
 
 def lets(first, statement, types="(x: i64) (y: i64) : i64"):
@@ -230,8 +231,7 @@ def main():
                     print(f"{kind:18} {stage:6} {n:6} {small:7.3f} {large:8.3f} {ratio:6.2f}", flush=True)
                 table.append(row)
     if arguments.json:
-        with open(arguments.json, "w") as out:
-            json.dump(table, out, indent=1)
+        results_file.write(arguments.json, table)
     return 0
 
 

@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 
+import results_file
+
 PROGRAM = """#[sparse(A)] #[constant(A)]
 entry spmm [n][m][b] (A: [n][m]f32) (B: [m][b]f32): [n][b]f32 =
   map (\\row -> map (\\col -> f32.sum (map2 (*) row col)) (transpose B)) A
@@ -154,7 +156,7 @@ def main():
                 print(f"{name}, {width} columns: exit {case['exit']}, scipy {case['scipy_us']}, Eigen {case['eigen_us']}", flush=True)
                 if options.json:
                     result = {"backend": options.backend, "cores": os.cpu_count(), "threads": os.environ.get("OMP_NUM_THREADS", "all"), "times": "least" if options.least else "median", "error": error, "cases": cases}
-                    pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+                    results_file.write(options.json, result)
         print(f"{'matrix':16} {'J':>4} {'constant':>9} {'sparse':>9} {'dense':>9} {'scipy':>9} {'Eigen':>9}")
         for case in cases:
             times = [case.get(k + "_us") for k in ("constant", "sparse", "dense", "scipy", "eigen")]

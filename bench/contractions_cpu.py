@@ -8,7 +8,6 @@ loops in C instead.
 """
 import argparse
 import ctypes
-import json
 import os
 import pathlib
 import statistics
@@ -16,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import results_file
 
 
 
@@ -239,8 +240,7 @@ class Blas:
 
 
 def write_json(arguments, results):
-    with open(arguments.json, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
+    results_file.write(arguments.json, results)
 
 
 def main():

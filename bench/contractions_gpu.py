@@ -24,6 +24,7 @@ import time
 
 import torch
 
+import results_file
 from contractions_cpu import program
 from gpu_library import Library, build, milliseconds
 
@@ -160,7 +161,7 @@ def main():
     if options.json:
         record = {"date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "torch": torch.__version__,
                   "rates": rate, "small": options.small, "cases": rows}
-        pathlib.Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+        results_file.write(options.json, record)
     return 1 if wrong else 0
 
 

@@ -9,10 +9,10 @@ devices is left out, with the reason, where there are fewer. Each result is chec
 """
 
 import argparse
-import json
 import os
 import sys
 
+import results_file
 from timing import milliseconds
 
 SOURCE = """
@@ -217,8 +217,7 @@ def main():
         for key, value in row.items():
             print(f"  {key:36} {value if isinstance(value, str) else format(value, '10.2f')}")
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump(results, file, indent=1)
+        results_file.write(options.json, results)
     return 1 if failed else 0
 
 

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+import results_file
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -108,7 +110,7 @@ def main():
             print(f"{name}: {line}", flush=True)
         if args.json:
             record = {"date": time.strftime("%Y-%m-%d"), "device": device, "backend": args.backend, "cases": rows}
-            args.json.write_text(json.dumps(record, indent=1) + "\n")
+            results_file.write(args.json, record)
     print(f"{len({row['program'] for row in rows})} programs, {len(rows)} cases measured, {failed} failed")
     return 1 if failed else 0
 

@@ -21,6 +21,8 @@ import tempfile
 
 import numpy as np
 
+import results_file
+
 TOUR = pathlib.Path(__file__).resolve().parent.parent / "examples" / "tour"
 TYPES = {"float": np.float32, "double": np.float64, "int64_t": np.int64, "int32_t": np.int32, "uint8_t": np.uint8,
          "bool": np.bool_}
@@ -255,7 +257,7 @@ def main():
     right = sum(line["verdict"] in ("right", "compiled") for line in lines)
     print(f"{right} of {len(lines)} kernel files")
     if options.json:
-        options.json.write_text(json.dumps({"compile_only": options.compile_only, "entries": lines}, indent=1) + "\n")
+        results_file.write(options.json, {"compile_only": options.compile_only, "entries": lines})
     return status
 
 

@@ -22,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 
+import results_file
+
 LAYOUTS = [("mm0", "[n][m]", "[m][b]", "A", "transpose B"), ("mm1", "[m][n]", "[m][b]", "transpose A", "transpose B"),
            ("mm2", "[n][m]", "[b][m]", "A", "B"), ("mm3", "[m][n]", "[b][m]", "transpose A", "B")]
 TYPES = {"f16": ("f16", "f32", "", "f32.f16 x * f32.f16 y"), "bf16": ("f32", "f32", "#[bf16(A, B)]\n", "x * y"),
@@ -190,7 +192,7 @@ def main():
                 lines.append(line)
                 print(f"{kind:10} {layout} {n:6} {microseconds:9.1f} us {rate:7.1f} TFLOP/s, {beside}", flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"products": lines, "errors": errors}, indent=1) + "\n")
+        results_file.write(options.json, {"products": lines, "errors": errors})
     return 1 if wrong else 0
 
 

@@ -9,10 +9,11 @@ counters cannot be read the table says so, and that is no failure.
 import argparse
 import csv
 import io
-import json
 import shutil
 import subprocess
 import sys
+
+import results_file
 
 METRICS = {  # what is wanted: names that it has had
     "reads": ["smsp__sass_inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_shared_ld.sum"],
@@ -113,8 +114,7 @@ def main():
         print(f"predicted passes of a copy: {predicted(True)} with the swizzle, {predicted(False)} without; "
               f"not counted: {reason}")
     if options.json:
-        with open(options.json, "w") as out:
-            json.dump(table, out, indent=2)
+        results_file.write(options.json, table)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ import subprocess
 import tempfile
 import time
 
+import results_file
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ["sorts", "segmented", "linalg", "sparse"]
 PROGRAM = """
@@ -178,7 +180,7 @@ def main():
         import scipy
         document = {"machine": f"{os.cpu_count()} processors, {platform.machine()}", "load": [load, os.getloadavg()[0]],
                     "numpy": numpy.__version__, "scipy": scipy.__version__, "runs": args.runs, "cases": rows}
-        args.json.write_text(json.dumps(document, indent=1) + "\n")
+        results_file.write(args.json, document)
 
 
 if __name__ == "__main__":

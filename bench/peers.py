@@ -4,10 +4,11 @@ Prints and writes JSON: case -> {"cublas": microseconds or null, "einsum": micro
 Inputs are uniform in (-1, 1); times are medians of event-timed calls after warm-up.
 """
 import argparse
-import json
 import statistics
 
 import torch
+
+import results_file
 
 
 def cases():
@@ -59,8 +60,7 @@ def main():
         del x, y
     results["device"] = torch.cuda.get_device_name()
     results["torch"] = torch.__version__
-    with open(arguments.json, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=2)
+    results_file.write(arguments.json, results)
 
 
 if __name__ == "__main__":

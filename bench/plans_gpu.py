@@ -24,6 +24,7 @@ import time
 import torch
 
 import contractions_gpu
+import results_file
 from contractions_cpu import program
 from gpu_library import Library, build, milliseconds
 
@@ -83,7 +84,7 @@ def main():
         print(f"defaults take {statistics.geometric_mean(losses):.3f} times the best in geometric mean, {max(losses):.2f} at most")
     if options.json:
         record = {"date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "plans": rows}
-        pathlib.Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+        results_file.write(options.json, record)
     return 1 if failed or not math.isfinite(sum(losses)) else 0
 
 

@@ -10,7 +10,6 @@ only if every result is right.
 """
 import argparse
 import ctypes
-import json
 import math
 import os
 import pathlib
@@ -37,6 +36,8 @@ os.environ["JAX_PLATFORMS"] = "cpu"  # beside a GPU, too
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
 
 import numpy as np  # after the numbers of threads
+
+import results_file
 
 try:
     import numba
@@ -538,7 +539,7 @@ def main():
     if options.json:
         record = {"date": time.strftime("%Y-%m-%d"), "machine": machine(), "threads": options.threads,
                   "small": options.small, "peers": versions(), "cases": results}
-        pathlib.Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+        results_file.write(options.json, record)
     return 1 if wrong else 0
 
 

@@ -12,7 +12,6 @@ them. A peer that is not here is left out, with the reason. Exit status 0 only i
 import argparse
 import concurrent.futures
 import ctypes
-import json
 import math
 import multiprocessing
 import os
@@ -37,6 +36,7 @@ options = parser.parse_args()
 
 import torch
 
+import results_file
 from gpu_library import Library, build, milliseconds
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -384,7 +384,7 @@ def main():
     if options.json:
         record = {"date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "torch": torch.__version__,
                   "copy_bytes_per_second": limit, "small": options.small, "milliseconds": rows}
-        pathlib.Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+        results_file.write(options.json, record)
     return 1 if wrong else 0
 
 

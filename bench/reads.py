@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import results_file
+
 PROGRAMS = {
     "conv2d 3x3": ("conv", """entry conv [n][c][h][w][o] (I: [n][c][h][w]f32) (W: [o][c][3][3]f32): [n][o][h][w]f32 =
   tabulate n (\\b -> tabulate_3d o h w (\\f i j ->
@@ -139,7 +141,7 @@ def main():
                 print(f"tune {entry:23} {got['seconds']:.0f} s, {got['measured']} measured, best {got['best'][:60]}, "
                       f"the default takes {got['default_lost_percent']:.1f} % more", flush=True)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        results_file.write(options.json, results)
     return 1 if failed else 0
 
 

@@ -21,6 +21,8 @@ import time
 
 import numpy as np
 
+import results_file
+
 parser = argparse.ArgumentParser()
 parser.add_argument("aplc")
 parser.add_argument("--backend", default="cuda")
@@ -226,5 +228,5 @@ if "times" in wanted:
 if "sanitizer" in wanted:
     sanitize()
 if options.json:
-    pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+    results_file.write(options.json, results)
 sys.exit(1 if failed else 0)

@@ -10,7 +10,6 @@ has one; --threads=1 where two never run at once), and its better time counts.
 """
 import argparse
 import ctypes
-import json
 import math
 import os
 import time
@@ -18,6 +17,8 @@ import time
 import numpy
 import scipy
 import scipy.sparse
+
+import results_file
 
 GRAPHS = ["cora", "citeseer", "pubmed", "ppi_syn", "arxiv_syn"]
 PRUNED = ["768x768_s70", "768x768_s90", "768x768_s95", "3072x768_s95", "move_3072x768_s95", "blocks_768x768_121",
@@ -179,8 +180,7 @@ def main():
     if arguments.json:
         document = {"threads": threads, "load": [load_before, os.getloadavg()[0]], "scipy": scipy.__version__, "summary": summary,
                     "cases": results}
-        with open(arguments.json + ".tmp", "w", encoding="utf-8") as out:
-            json.dump(document, out, indent=1)
+        results_file.write(arguments.json + ".tmp", document)
         os.replace(arguments.json + ".tmp", arguments.json)
 
 

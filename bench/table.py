@@ -7,6 +7,8 @@ import json
 import pathlib
 import sys
 
+import results_file
+
 
 def main():
     folder = pathlib.Path(sys.argv[1])
@@ -51,7 +53,7 @@ def main():
               "research_peers": recorded if research else {}, "ablation": others("ablation.json"),
               "variants": others("variants.json"), "bank_conflicts": others("ncu.json")}
     target = folder / f"contractions-{label}-{date}.json"
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    results_file.write(target, result)
     print(f"written: {target}")
 
 

@@ -8,7 +8,6 @@ microseconds a call, the median of five batches of calls on device memory. `lost
 version. Results of both versions are compared. Exit status 0 only if they agree.
 """
 import argparse
-import json
 import pathlib
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import time
 
 import torch
 
+import results_file
 from gpu_library import Library, build, milliseconds
 
 PROGRAM = pathlib.Path(__file__).with_suffix(".fut")
@@ -92,7 +92,7 @@ def main():
                       f"{100 * lost:6.0f}%{'' if right else '  WRONG'}", flush=True)
     if options.json:
         record = {"date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "cases": rows}
-        pathlib.Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+        results_file.write(options.json, record)
     return 1 if wrong else 0
 
 
