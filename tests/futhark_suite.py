@@ -4,8 +4,8 @@
     tests/futhark_suite.py TREE --lists DIR [--backend c] [--tiers L0,L1] [--update]
 
 TREE is an unpacked Futhark source tree; DIR holds L0.public.txt, L1.public.txt: one path a line, relative to TREE.
-Neither is in this repository. What is: tests/futhark_pass_list/BACKEND.txt, the names of the programs that pass; the
-script fails if one of them no longer does, and --update rewrites it.
+Neither is in this repository. What is: tests/futhark_pass_list.txt, the names of the programs that pass, each with its
+backends; the script fails if one of them no longer does, and --update rewrites it.
 
 A program with data is right if every case that is not skipped passes; one that must not compile if it is refused as
 the user's error (exit code 2 of `aplc check`) with a matching message; any other if it compiles for the backend.
@@ -39,9 +39,25 @@ class Program:
         self.passed = bool(ran) and not self.failures
 
 
+BACKENDS = ["interp", "c", "emulate", "cuda"]
+
+
 def read_list(file):
     lines = (line.strip() for line in file.read_text().splitlines())
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def read_pass_list(file):
+    """The backends on which each program passes; the file has a line `NAME interp c emulate cuda`, with - where not."""
+    return {name: set(columns) - {"-"} for name, *columns in map(str.split, read_list(file))} if file.exists() else {}
+
+
+def write_pass_list(file, passes):
+    lines = [f"# Futhark's test programs that pass, and on which backends: {' '.join(BACKENDS)}"]
+    for name, backends in sorted(passes.items()):
+        if backends:
+            lines.append(" ".join([name, *(backend if backend in backends else "-" for backend in BACKENDS)]))
+    file.write_text("\n".join(lines) + "\n")
 
 
 def run_tests(args, names):
@@ -114,16 +130,19 @@ def print_failures(programs):
 
 def check_pass_list(args, programs):
     """Exit code: 1 if a program of the list was run and did not pass."""
-    file = args.pass_list or ROOT / "tests" / "futhark_pass_list" / f"{args.backend}.txt"
-    listed = set(read_list(file)) if file.exists() else set()
+    file = args.pass_list or ROOT / "tests" / "futhark_pass_list.txt"
+    passes = read_pass_list(file)
+    listed = {name for name, backends in passes.items() if args.backend in backends}
     passed = {name for name, program in programs.items() if program.passed}
     lost = sorted(name for name in listed - passed if name in programs)
     new = sorted(passed - listed)
     if args.update:
-        kept = {name for name in listed if name not in programs}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(name + "\n" for name in sorted(passed | kept)))
-        print(f"\n{file}: {len(new)} added, {len(lost)} removed, {len(passed | kept)} in all")
+        for name in new:
+            passes.setdefault(name, set()).add(args.backend)
+        for name in lost:
+            passes[name].discard(args.backend)
+        write_pass_list(file, passes)
+        print(f"\n{file}: {len(new)} added, {len(lost)} removed, {len(listed) + len(new) - len(lost)} on {args.backend}")
         return 0
     if new:
         print(f"\n{len(new)} programs pass that {file.name} does not have (--update adds them)")
@@ -139,9 +158,9 @@ def main():
     parser.add_argument("tree", type=pathlib.Path, help="Futhark's source tree")
     parser.add_argument("--lists", type=pathlib.Path, required=True, help="folder with L0.public.txt, L1.public.txt")
     parser.add_argument("--tiers", default="L0,L1", help="which lists (default: L0,L1)")
-    parser.add_argument("--backend", default="c", choices=["c", "interp", "emulate", "cuda"])
+    parser.add_argument("--backend", default="c", choices=BACKENDS)
     parser.add_argument("--aplc", default=str(ROOT / "build" / "bin" / "aplc"))
-    parser.add_argument("--pass-list", type=pathlib.Path, help="default: tests/futhark_pass_list/BACKEND.txt")
+    parser.add_argument("--pass-list", type=pathlib.Path, help="default: tests/futhark_pass_list.txt")
     parser.add_argument("--update", action="store_true", help="rewrite the pass list")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for a program")
     parser.add_argument("--reference", choices=["interp", "c", "interp-or-c"], help="see aplc test --help")
