@@ -20,7 +20,8 @@ failed=0 run=0 looked_at=0 not_installed=0
 fail() { printf 'FAILED: %s\n' "$*"; failed=1; }
 
 # Files that lines speak of.
-cp examples/tour/graph_layer.fut examples/demo/spmm.fut examples/demo/cora.mtx .
+cp examples/tour/graph_layer.fut examples/demo/spmm.fut .
+gunzip -c examples/demo/cora.mtx.gz > cora.mtx
 sed 's/graph/A/g; s/\[m\]/[b]/g' examples/tour/graph_layer.fut > gcn.fut
 cp cora.mtx M.mtx
 aplc sparse convert M.mtx M.smtx || fail 'the fixture M.smtx'

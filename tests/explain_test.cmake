@@ -92,9 +92,9 @@ want("35 map2.*SDDMM +over the non-zeros of `mask`, by the runtime's kernel")
 want("36 in map2.*SpMM +over the non-zeros of `mask`, by the runtime's kernel")
 # Sparse operands: the sizes and the pattern of the matrix that is given, or of the first dataset; no time without the
 # width of the product.
-aplc(0 explain "${EXAMPLES}/demo/spmm.fut" "A=@${EXAMPLES}/demo/cora.mtx" --size b=1024)
+aplc(0 explain "${EXAMPLES}/demo/spmm.fut" "A=@${EXAMPLES}/demo/cora.mtx.gz" --size b=1024)
 want("^spmm on cpu, b=1024 m=2708 n=2708\n +[0-9.]+ [um]s +100% +8 map.*SpMM")
-aplc(0 explain "${EXAMPLES}/demo/spmm.fut" "A=@${EXAMPLES}/demo/cora.mtx")
+aplc(0 explain "${EXAMPLES}/demo/spmm.fut" "A=@${EXAMPLES}/demo/cora.mtx.gz")
 want("^spmm on cpu, m=2708 n=2708\n +. +8 map.*\nmost would help: sizes, for times: --size b=")
 aplc(0 explain "${EXAMPLES}/demo/spmm.fut")
 want("^spmm on cpu, b=2 m=3 n=2 .first dataset.\n +[0-9.]+ us 100%")

@@ -17,7 +17,7 @@ esac
 contraction=(contraction.fut)
 for dim in a b c i j k; do contraction+=(--size "$dim=$n"); done
 contraction+=(--size "q=$sum")
-spmm=(spmm.fut A=@cora.mtx --size "b=$columns")
+spmm=(spmm.fut A=@cora.mtx.gz --size "b=$columns")
 
 show() {  # PROGRAM
   grep -v '^--' "$1.fut"
@@ -36,10 +36,11 @@ echo "== a contraction of rank 6 (examples/demo/contraction.fut)"
 show contraction
 "$aplc" explain "${contraction[@]}"
 measure contraction "$n" "$sum"
-echo "== a sparse product: the citations between 2,708 papers (examples/demo/spmm.fut, cora.mtx)"
+echo "== a sparse product: the citations between 2,708 papers (examples/demo/spmm.fut, cora.mtx.gz)"
 show spmm
 "$aplc" explain "${spmm[@]}"
-measure spmm cora.mtx "$columns"
+gunzip -c cora.mtx.gz >"$folder/cora.mtx"
+measure spmm "$folder/cora.mtx" "$columns"
 echo "== pages about both, for a browser"
 # Of a GPU, whose plans have more to look at; a path of the caller's folder.
 "$aplc" report "${contraction[@]}" --device=h200 -o "$folder/contraction.html" >/dev/null
