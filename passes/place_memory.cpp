@@ -9,10 +9,11 @@
 //
 // Views (rearrange, reshape, slices) cost nothing: another index function on the same block. Shared arrays become
 // shared blocks with the layout they declare. Private results of inblock SegMaps get one block a thread, and tiles and
-// accumulators are updated in place. An array that a loop carries has a block of its own, and so has what branches give
-// unless both updated the same array: what is yielded is moved there (docs/ir.md, memory stage). What an iteration
-// yields lies dense in a block that the iteration made, so that moving can be swapping two pointers. A result of the
-// function that is not row-major, or lies in the caller's memory, is copied by a SegMap.
+// accumulators are updated in place. An array that a loop carries has one block for the whole loop: that of the array
+// that it starts with, if nothing else there is read again. What branches give lies in the block of an array that one
+// of them updated or left as it was, on the same condition. What other branches or an iteration yield is moved there
+// (docs/ir.md, memory stage); it lies dense in a block that nobody else needs, so that moving can be swapping two
+// pointers. A result of the function that is not row-major, or lies in the caller's memory, is copied by a SegMap.
 // Then blocks are saved (place_memory/reuse.cpp): dead ones serve again, results are written over inputs that end or
 // where they are yielded to, loops allocate before they start.
 // Refuses (unsupported.construct): loops and branches that change the size of an array, arrays that a thread of a

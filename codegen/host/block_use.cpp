@@ -7,11 +7,9 @@
 
 namespace apl::lower {
 
-BlockUse::BlockUse(const apl::Function& function) : function_(function) {
+BlockUse::BlockUse(const apl::Function& function) : function_(function), reads_(function) {
   for (std::uint32_t id = 0; id < function.values.size(); ++id)
     if (const auto& where = function.type(Value{id}).memory) arrays_[where->block].push_back(Value{id});
-  for (const Value param : function.params) bound_[param] = 0;
-  ++clock_;
   for (const Stm& stm : function.body->stms) {
     statement(stm);
     ++top_;
@@ -28,7 +26,6 @@ void BlockUse::use(Value v) {
   const Type& type = function_.type(v);
   if (type.is_memory()) last_mention_[v] = top_;
   if (!type.memory) return;
-  last_[v] = clock_;
   last_mention_[type.memory->block] = top_;
 }
 
@@ -45,7 +42,6 @@ void BlockUse::enter(const Body& body) {
 }
 
 void BlockUse::statement(const Stm& stm) {
-  const std::size_t begin = clock_;
   if (const Alloc* alloc = get_if<Alloc>(stm)) bytes_[stm.pattern.front()] = alloc->bytes;
   // Elements and views are read by the host; a view's block is that of the array.
   const bool reads =
@@ -56,23 +52,17 @@ void BlockUse::statement(const Stm& stm) {
     use(v);
     if (!reads) use_otherwise(v);
   });
-  ++clock_;
   for_each_binder(stm.op, [&](Value v) {
-    bound_[v] = begin;
     use(v);
     use_otherwise(v);
   });
   const bool was_in_kernel = std::exchange(in_kernel_, in_kernel_ || kernel || get_if<Scatter>(stm));
   for_each_body(stm.op, [&](const BodyPtr& inner) { enter(*inner); });
   in_kernel_ = was_in_kernel;
-  const std::size_t end = clock_++;
   for (const Value v : stm.pattern) {
-    bound_[v] = end;
     use(v);
     if (!reads && !writes) use_otherwise(v);
   }
-  spans_[&stm] = {begin, end};
-  if (get_if<Loop>(stm)) loops_.push_back({begin, end});
 }
 
 bool BlockUse::may_exchange(const Stm& stm, const Body& body, Value from, Value to) const {
@@ -82,19 +72,13 @@ bool BlockUse::may_exchange(const Stm& stm, const Body& body, Value from, Value 
     return x.is_value() && function_.type(x.value()).memory && function_.type(x.value()).memory->block == from;
   };
   if (std::ranges::count_if(body.results, lies_there) != 1) return false;
-  const Span here = spans_.at(&stm);
   const auto arrays = arrays_.find(from);
   if (arrays == arrays_.end()) return true;
-  return std::ranges::all_of(arrays->second, [&](Value v) {
-    const auto bound = bound_.find(v), last = last_.find(v);
-    if (bound == bound_.end() || last == last_.end() || bound->second > here.begin) return true;
-    if (bound->second == here.begin) return false;  // what the loop itself carries
-    // Read here or later; or by the next round of a loop outside of which it is made.
-    std::size_t from_here = here.begin + 1;
-    for (const Span& loop : loops_)
-      if (loop.begin > bound->second && loop.begin <= here.begin && here.end <= loop.end)
-        from_here = std::min(from_here, loop.begin + 1);
-    return last->second < from_here;
+  const Loop* loop = get_if<Loop>(stm);
+  return std::ranges::none_of(arrays->second, [&](Value v) {
+    if (loop == nullptr) return reads_.after(stm, v);
+    const bool carried = std::ranges::find(loop->params, v) != loop->params.end();
+    return carried || reads_.in_or_after(stm, v);
   });
 }
 

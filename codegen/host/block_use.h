@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/reads.h"
 
 namespace apl::lower {
 
@@ -25,10 +26,6 @@ class BlockUse {
   bool is_written_for_host(Value block) const { return !otherwise_used_.contains(block); }
 
  private:
-  struct Span {
-    std::size_t begin, end;
-  };
-
   void enter(const Body& body);
   void statement(const Stm& stm);
   void use(Value v);
@@ -36,11 +33,8 @@ class BlockUse {
 
   const apl::Function& function_;
   bool in_kernel_ = false;
-  std::size_t clock_ = 0;
   std::size_t top_ = 0;  // the statement of the function's body
-  std::map<const Stm*, Span> spans_;
-  std::vector<Span> loops_;
-  std::map<Value, std::size_t> bound_, last_;   // arrays: when they come to be, and are last read
+  const Reads reads_;
   std::map<Value, std::vector<Value>> arrays_;  // by block
   std::map<Value, Poly> bytes_;                 // of what is allocated
   std::map<Value, std::size_t> last_mention_;   // blocks: statement of the function's body

@@ -15,6 +15,18 @@ namespace apl::lower {
 
 using namespace kernel;
 
+// Whether branches leave an array in another block than the statement's.
+bool Host::moves_blocks(const Stm& stm) const {
+  const auto block_of = [&](const Operand& x) {
+    const auto memory = x.is_value() ? table_.type(x.value()).memory : nullptr;
+    return memory ? memory->block : Value{};
+  };
+  for (const BodyPtr& inner : branches(stm.op))
+    for (const auto& [made, result] : ranges::views::zip(stm.pattern, inner->results))
+      if (block_of(result) != block_of(made)) return true;
+  return false;
+}
+
 // Blocks of this and all nested bodies, kernels left out.
 void Host::find_blocks(const Body& body) {
   for (const Stm& stm : body.stms) {
@@ -22,6 +34,7 @@ void Host::find_blocks(const Body& body) {
     const Loop* loop = get_if<Loop>(stm);
     has_capacities_ = has_capacities_ || loop;
     if (!loop && !is_branch(stm.op)) continue;
+    has_capacities_ = has_capacities_ || moves_blocks(stm);
     for (const std::vector<Value>& values :
          {stm.pattern, loop ? std::vector<Value>(loop->params) : std::vector<Value>{}})
       for (Value v : values) {
@@ -72,11 +85,16 @@ void Host::yield_branch(const Stm& stm, const Body& inner) {
   const std::set<Poly> products = products_;
   body(inner);
   products_ = products;
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-    if (is_variable(stm.pattern[k]))
-      out_.line("{} = {};", unit_.name(stm.pattern[k]), text(values_.operand(inner.results[k])));
-    yield_value(stm, inner, inner.results[k], stm.pattern[k], stm.pattern);
-  }
+  for (const auto& [made, result] : ranges::views::zip(stm.pattern, inner.results))
+    if (is_variable(made)) out_.line("{} = {};", unit_.name(made), text(values_.operand(result)));
+  yield_all(stm, inner, stm.pattern);
+}
+
+// Arrays that lie in each other's blocks first: their elements are still there.
+void Host::yield_all(const Stm& stm, const Body& inner, const std::vector<Value>& targets) {
+  const std::set<Value> served = take_turns(targets, inner.results);
+  for (const auto& [target, result] : ranges::views::zip(targets, inner.results))
+    if (!served.contains(target)) yield_value(stm, inner, result, target, targets);
 }
 
 void Host::branch(const If& op, const Stm& stm) {
@@ -132,26 +150,26 @@ void Host::choose(const Choose& op, const Stm& stm) {
   }
 }
 
-// Arrays that lie in the blocks of other parameters swap their roles: pointers are exchanged until each lies behind its
-// own parameter's name. What is in the others is dead by then. Gives the parameters that are served so.
-std::set<Value> Host::take_turns(const Loop& op) {
+// Arrays that lie in the blocks of other targets swap their roles: pointers are exchanged until each lies behind its
+// own target's name. What is in the others is dead by then. Gives the targets that are served so.
+std::set<Value> Host::take_turns(const std::vector<Value>& targets, const std::vector<Operand>& results) {
   std::set<Value> served;
   std::map<Value, Value> name_of;  // of what lay in a block before: the block whose name it has now
   const auto block_of = [&](Value v) {
     const auto& memory = table_.type(v).memory;
     return memory ? memory->block : Value{};
   };
-  for (const Value param : op.params)
-    if (const Value block = block_of(param)) name_of.emplace(block, block);
-  for (const auto& [param, result] : ranges::views::zip(op.params, op.body->results)) {
-    const Value to = block_of(param), from = result.is_value() ? block_of(result.value()) : Value{};
+  for (const Value target : targets)
+    if (const Value block = block_of(target)) name_of.emplace(block, block);
+  for (const auto& [target, result] : ranges::views::zip(targets, results)) {
+    const Value to = block_of(target), from = result.is_value() ? block_of(result.value()) : Value{};
     if (!to || !from || from == to || !name_of.contains(from)) continue;
     const Value there = name_of.at(from);
     const auto old = std::ranges::find(name_of, to, [](const auto& entry) { return entry.second; });
     exchange(to, there);  // nothing if an exchange before brought it here
     old->second = there;
     name_of[from] = to;
-    served.insert(param);
+    served.insert(target);
   }
   return served;
 }
@@ -182,9 +200,7 @@ void Host::loop(const Loop& op, const Stm& stm) {
     out_.line("const {} {} = {};", c_type({table_.type(op.params[k]).element, false}), next.back().second,
               text(values_.operand(op.body->results[k])));
   }
-  const std::set<Value> served = take_turns(op);
-  for (std::size_t k = 0; k < op.params.size(); ++k)
-    if (!served.contains(op.params[k])) yield_value(stm, *op.body, op.body->results[k], op.params[k], op.params);
+  yield_all(stm, *op.body, op.params);
   for (const auto& [param, value] : next) out_.line("{} = {};", unit_.name(param), value);
   out_.close("}}");
   for (std::size_t k = 0; k < op.params.size(); ++k)

@@ -126,7 +126,9 @@ class Host {
   void choose(const Choose& op, const Stm& stm);
   void declare_results(const Stm& stm);
   void yield_branch(const Stm& stm, const Body& inner);
-  std::set<Value> take_turns(const Loop& op);
+  void yield_all(const Stm& stm, const Body& inner, const std::vector<Value>& targets);
+  bool moves_blocks(const Stm& stm) const;
+  std::set<Value> take_turns(const std::vector<Value>& targets, const std::vector<Operand>& results);
   void loop(const Loop& op, const Stm& stm);
 
   // memory and checks (codegen/host/data.cpp)

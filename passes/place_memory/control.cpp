@@ -11,48 +11,49 @@
 
 namespace apl::memory {
 
-// Whether the loop's array may lie where `initial` does: in a block of this body and exactly as large, of whose arrays
-// none is read in the loop or after it, under whatever name, nor is it the place of one of the loop's `earlier` arrays.
-bool Placer::takes_over(Value initial, std::span<const Operand> earlier, const std::vector<Stm>& out) const {
-  if (!is_dense(initial)) return false;
-  const Value block = binding(initial)->block;
-  const auto in_block = [&](Value v) { return binding(v) != nullptr && binding(v)->block == block; };
-  const auto read_later = [&](Value v) {
-    const auto reads = reads_left_.find(v);
-    return in_block(v) && reads != reads_left_.end() && reads->second > 0;
-  };
-  if (std::ranges::any_of(bound_to_.at(block), read_later)) return false;
-  if (std::ranges::any_of(earlier, [&](const Operand& x) { return x.is_value() && in_block(x.value()); })) return false;
-  const Type& type = result_.type(initial);
-  const Poly bytes = bytes_of(type, product(type.shape));
-  return std::ranges::any_of(out, [&](const Stm& stm) {
-    const Alloc* alloc = get_if<Alloc>(stm);
-    return alloc && stm.pattern.front() == block && alloc->bytes == bytes;
+bool Placer::gives_up_block(Value array, Level level, bool moves, const std::function<bool(Value)>& read_again) const {
+  if (!is_dense(array)) return false;
+  const Value block = binding(array)->block;
+  const Type& type = result_.type(array);
+  if (result_.type(block).space != (level == Level::host ? Space::global : Space::thread)) return false;
+  if (const auto bytes = bytes_.find(block); bytes != bytes_.end()) {
+    if (bytes->second != bytes_of(type, product(type.shape))) return false;
+  } else if (!moves || !moving_.contains(block)) {
+    return false;
+  }
+  return std::ranges::none_of(bound_to_.at(block), [&](Value v) {
+    return binding(v) != nullptr && binding(v)->block == block && read_again(v);
   });
 }
 
 // Every carried array has a block of its own for the whole loop: it starts there, and what an iteration gives is moved
-// there before the next. On the host arrays that swap their roles stay where they are.
-void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
-  if (level == Level::block || level == Level::inblock) return tile_loop(op, std::move(stm), level, out);
+// there before the next. That block is where the array lies before, if nothing else needs what is there. On the host
+// arrays that swap their roles stay where they are.
+void Placer::loop(const Loop& op, const Stm& source, Level level, std::vector<Stm>& out) {
+  if (level == Level::block || level == Level::inblock) return tile_loop(op, source, level, out);
+  Stm stm = source;
   Loop placed = op;
   const Space space = level == Level::host ? Space::global : Space::thread;
   std::vector<bool> moves(op.params.size());  // arrays whose block changes with their size
+  std::set<Value> taken;
   for (std::size_t k = 0; k < op.params.size(); ++k) {
     const Type type = result_.type(op.params[k]);
     if (!type.is_array()) continue;
     moves[k] = mentions_any(type, op.params);
     Value start = op.initial[k].value();
-    if (!takes_over(start, std::span(placed.initial).first(k), out)) start = copied(start, level, out);
+    const bool takes_over =
+        !taken.contains(binding(start)->block) &&
+        gives_up_block(start, level, moves[k], [&](Value v) { return reads_.in_or_after(source, v); });
+    if (!takes_over) start = copied(start, level, out);
+    taken.insert(binding(start)->block);
     placed.initial[k] = start;
-    const auto block = [&](Value array) {
-      return moves[k] ? result_.values.add(Type::block(space), result_.values.name(array) + "_mem")
-                      : binding(start)->block;
-    };
+    const auto block = [&](Value array) { return moves[k] ? moving_block(space, array) : binding(start)->block; };
     bind(op.params[k], block(op.params[k]), Lmad::row_major(type.shape));
     bind(stm.pattern[k], block(stm.pattern[k]), Lmad::row_major(result_.type(stm.pattern[k]).shape));
   }
-  const BodyPtr inner = resolved(body(*op.body, level), level, op.params, level == Level::host);
+  const MayHandOn takes_turn = [&](Value result, Value target) { return may_take_turn(result, target, op.params); };
+  const BodyPtr inner =
+      resolved(body(*op.body, level), level, op.params, level == Level::host ? takes_turn : MayHandOn{});
   if (error_) return;
   const std::vector<Operand> starts = placed.initial;
   placed.params = with_blocks(op.params, moves);
@@ -61,6 +62,13 @@ void Placer::loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out) {
   stm.pattern = with_blocks(stm.pattern, moves);
   stm.op = std::move(placed);
   out.push_back(std::move(stm));
+}
+
+// The block of an array whose size a loop or branch decides: a value like the array.
+Value Placer::moving_block(Space space, Value array) {
+  const Value block = result_.values.add(Type::block(space), result_.values.name(array) + "_mem");
+  moving_.insert(block);
+  return block;
 }
 
 bool Placer::mentions_any(const Type& type, const std::vector<Value>& values) {
@@ -84,64 +92,109 @@ bool Placer::may_take_turn(Value array, Value target, const std::vector<Value>& 
   });
 }
 
-BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets, bool turns) {
+BodyPtr Placer::resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets,
+                         const MayHandOn& may_hand_on) {
   std::vector<Stm> stms = placed->stms;
   std::vector<Operand> results = placed->results;
-  std::set<Value> made, taken, there;
-  for (const Stm& stm : stms)
-    for (Value v : stm.pattern)
-      if (result_.type(v).is_memory()) made.insert(v);
+  const std::set<Value> made = blocks_made_in(*placed);
+  std::set<Value> there, taken;  // blocks with a result that stays in them, or is handed on with them
+  const auto target = [&](std::size_t k) { return k < targets.size() ? targets[k] : Value{}; };
+  const auto is_array = [&](const Operand& x) { return x.is_value() && result_.type(x.value()).is_array(); };
+  // Branches that give an array twice give one block twice.
+  const auto is_in_place = [&](std::size_t k) {
+    return target(k) && *binding(results[k].value()) == *binding(target(k));
+  };
+  for (std::size_t k = 0; k < results.size(); ++k)
+    if (is_array(results[k]) && is_in_place(k)) there.insert(binding(results[k].value())->block);
   for (std::size_t k = 0; k < results.size() && !error_; ++k) {
-    if (!results[k].is_value() || !result_.type(results[k].value()).is_array()) continue;
-    const Value array = results[k].value();
-    const MemoryBinding* where = binding(array);
-    const bool in_place = k < targets.size() && targets[k] && *where == *binding(targets[k]);
-    const bool own = made.contains(where->block) && is_dense(array);
-    const bool first = taken.insert(where->block).second;
-    // Branches that give an array twice give one block twice.
-    if (in_place && (first || there.contains(where->block))) {
-      there.insert(where->block);
-      continue;
-    }
-    if (first && (own || (turns && may_take_turn(array, targets[k], targets)))) continue;
+    if (!is_array(results[k]) || is_in_place(k)) continue;
+    const Value array = results[k].value(), block = binding(array)->block;
+    const bool first = !there.contains(block) && taken.insert(block).second;
+    const bool own = made.contains(block) && is_dense(array);
+    if (first && (own || (may_hand_on && may_hand_on(array, target(k))))) continue;
     results[k] = copied(array, level, stms);
   }
   return make_body(std::move(stms), std::move(results));
 }
 
+std::set<Value> Placer::blocks_made_in(const Body& placed) const {
+  std::set<Value> made;
+  for (const Stm& stm : placed.stms)
+    for (const Value v : stm.pattern)
+      if (result_.type(v).is_memory()) made.insert(v);
+  return made;
+}
+
+// Where the results of a branch lie that have no block of their own: where all branches leave them, else in the block
+// from around of which one branch gives the array, as one that it updated or left as it was, if nobody needs what else
+// lies there. The other branches then move theirs there.
+std::vector<Value> Placer::branch_targets(const Stm& source, const std::vector<BodyPtr>& bodies, Level level) const {
+  const auto result = [&](std::size_t branch, std::size_t k) { return bodies[branch]->results[k].value(); };
+  std::vector<Value> like(source.pattern.size());
+  std::set<Value> taken;
+  for (std::size_t k = 0; k < source.pattern.size(); ++k) {
+    if (!result_.type(source.pattern[k]).is_array()) continue;
+    bool alike = true;
+    for (std::size_t b = 1; b < bodies.size(); ++b) alike = alike && *binding(result(b, k)) == *binding(result(0, k));
+    if (!alike) continue;
+    like[k] = result(0, k);
+    taken.insert(binding(like[k])->block);
+  }
+  if (level == Level::block || level == Level::inblock) return like;
+  const auto read_again = [&](Value v) { return reads_.after(source, v); };
+  for (std::size_t b = 0; b < bodies.size(); ++b) {
+    const std::set<Value> made = blocks_made_in(*bodies[b]);
+    for (std::size_t k = 0; k < source.pattern.size(); ++k) {
+      const Type& type = result_.type(source.pattern[k]);
+      if (like[k] || !type.is_array() || mentions_any(type, source.pattern)) continue;
+      const Value array = result(b, k), block = binding(array)->block;
+      if (made.contains(block) || taken.contains(block) || !gives_up_block(array, level, false, read_again)) continue;
+      like[k] = array;
+      taken.insert(block);
+    }
+  }
+  return like;
+}
+
 // An `if`, or a `choose`.
-void Placer::branch(Stm stm, Level level, std::vector<Stm>& out) {
+void Placer::branch(const Stm& source, Level level, std::vector<Stm>& out) {
+  Stm stm = source;
   std::vector<BodyPtr> bodies = branches(stm.op);
   for (BodyPtr& inner : bodies) inner = body(*inner, level);
-  const auto alike = [&](std::size_t k) {
-    return std::ranges::all_of(bodies, [&](const BodyPtr& inner) {
-      return *binding(inner->results[k].value()) == *binding(bodies.front()->results[k].value());
-    });
-  };
+  if (error_) return;
+  const std::vector<Value> like = branch_targets(source, bodies, level);
   std::vector<Value> targets(stm.pattern.size());
   std::vector<bool> moves(stm.pattern.size());
+  std::set<Value> target_blocks;
   const bool in_block = level == Level::block || level == Level::inblock;
-  for (std::size_t k = 0; k < stm.pattern.size() && !error_; ++k) {
+  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
     const Value v = stm.pattern[k];
     const Type type = result_.type(v);
     if (!type.is_array()) continue;
-    // All branches updated the same array in place: it stays there.
-    if (alike(k)) {
-      bind_like(v, bodies.front()->results[k].value());
+    if (like[k]) {
+      bind_like(v, like[k]);
       targets[k] = v;
+      target_blocks.insert(binding(v)->block);
       continue;
     }
     if (in_block)
       return fail(stm, fmt::format("the branches leave the array `{}` in different places", result_.values.name(v)));
     moves[k] = mentions_any(type, stm.pattern);
     const Space space = level == Level::host ? Space::global : Space::thread;
-    const Value block = moves[k] ? result_.values.add(Type::block(space), result_.values.name(v) + "_mem")
+    const Value block = moves[k] ? moving_block(space, v)
                                  : allocate(space, bytes_of(type, product(type.shape)), result_.values.name(v), out);
     bind(v, block, Lmad::row_major(type.shape));
   }
+  // On the host blocks are exchanged: those of targets among each other, or one that nobody needs any more for a
+  // target's.
+  const auto read_again = [&](Value v) { return reads_.after(source, v); };
+  const MayHandOn may_hand_on = [&](Value result, Value target) {
+    const bool is_target = target_blocks.contains(binding(result)->block);
+    return (!is_target || may_take_turn(result, target, targets)) && gives_up_block(result, level, !target, read_again);
+  };
   for (BodyPtr& inner : bodies) {
-    if (in_block || error_) break;
-    const BodyPtr done = resolved(inner, level, targets);
+    if (in_block) break;
+    const BodyPtr done = resolved(inner, level, targets, level == Level::host ? may_hand_on : MayHandOn{});
     if (error_) return;
     inner = make_body(done->stms, with_blocks(done->results, moves));
   }

@@ -42,7 +42,6 @@ void Placer::kernel(const SegOp& op, Stm stm, Level level, std::vector<Stm>& out
   }
   std::vector<Stm> stms;
   for (const Stm& s : op.body->stms) statement(s, inner, stms);
-  read(op.body->results);
   if (level == Level::host) tiled_.clear();
   if (error_) return;
   // A private result made by the body itself is built in the result's block, not copied into it.

@@ -11,17 +11,7 @@
 namespace apl::memory {
 
 Placer::Placer(const Function& function, std::string file)
-    : source_(function), file_(std::move(file)), result_(function) {
-  const auto count = [&](const Body& body) {
-    for (const Operand& x : body.results)
-      if (x.is_value()) ++reads_left_[x.value()];
-  };
-  for_each_stm(*function.body, [&](const Stm& stm) {
-    for_each_use(stm.op, [&](Value v) { ++reads_left_[v]; });
-    for_each_body(stm.op, [&](const BodyPtr& body) { count(*body); });
-  });
-  count(*function.body);
-}
+    : source_(function), file_(std::move(file)), result_(function), reads_(function) {}
 
 Result<Function> Placer::run() {
   for (Value param : source_.params) {
@@ -59,17 +49,13 @@ void Placer::bind_like(Value array, Value other) {
   bound_to_[binding(other)->block].push_back(array);
 }
 
-void Placer::read(const std::vector<Operand>& results) {
-  for (const Operand& x : results)
-    if (x.is_value()) --reads_left_[x.value()];
-}
-
 Poly Placer::bytes_of(const Type& type, const Poly& elements) const {
   return elements * Poly(static_cast<std::int64_t>(byte_size(type.element)));
 }
 
 Value Placer::allocate(Space space, Poly bytes, const std::string& hint, std::vector<Stm>& out) {
   Value block = result_.values.add(Type::block(space), hint + "_mem");
+  bytes_.emplace(block, bytes);
   out.push_back({{block}, Alloc{std::move(bytes), space}, {}, {}, {}});
   return block;
 }
@@ -77,7 +63,6 @@ Value Placer::allocate(Space space, Poly bytes, const std::string& hint, std::ve
 BodyPtr Placer::body(const Body& source, Level level) {
   std::vector<Stm> stms;
   for (const Stm& stm : source.stms) statement(stm, level, stms);
-  read(source.results);
   return make_body(std::move(stms), source.results);
 }
 
@@ -106,7 +91,6 @@ void Placer::fresh(const Stm& stm, Level level, std::vector<Stm>& out) {
 
 void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   if (error_) return;
-  for_each_use(stm.op, [&](Value v) { --reads_left_[v]; });
   auto exact = [](Lmad lmad) { return Lmad::Outcome{std::move(lmad), {}}; };
   auto layout_of = [&](Value v) -> const Lmad& { return binding(v)->layout; };
 

@@ -1,12 +1,14 @@
 // Walks one function from kernel to memory stage: binds every array to a block through an index function.
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <span>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/reads.h"
 
 namespace apl::memory {
 
@@ -26,11 +28,12 @@ class Placer {
   void build_in_place(const SegOp& op, const Stm& stm, std::vector<Stm>& stms);
   void build_parts_in_place(const std::vector<Operand>& results, std::vector<Stm>& stms);
   void scalar_kernel(const SegOp& op, const Stm& stm, std::vector<Stm>& out);
-  void loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
+  void loop(const Loop& op, const Stm& source, Level level, std::vector<Stm>& out);
   void tile_loop(const Loop& op, Stm stm, Level level, std::vector<Stm>& out);
   void move_private(Value from, Value to, std::vector<Stm>& out);
   static Lmad shared_layout(const Type& type, std::size_t space);
-  void branch(Stm stm, Level level, std::vector<Stm>& out);
+  void branch(const Stm& source, Level level, std::vector<Stm>& out);
+  std::vector<Value> branch_targets(const Stm& source, const std::vector<BodyPtr>& bodies, Level level) const;
   void screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out);
   void scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out);
   void bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs, const std::vector<Value>& rows);
@@ -40,9 +43,13 @@ class Placer {
   // The body of a loop, branch or operator, whose array results go to where `targets` lie (an invalid one: to no
   // known block). What would be overwritten before it is read, or is scattered at host level, is copied first.
   BodyPtr yielding_body(const Body& source, Level level, const std::vector<Value>& targets);
-  // With `turns`, a result may lie where another target does: the host's loops exchange blocks.
-  BodyPtr resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets, bool turns = false);
+  // Whether a result of a body may stay in the block where it lies, which is handed on.
+  using MayHandOn = std::function<bool(Value result, Value target)>;
+  BodyPtr resolved(const BodyPtr& placed, Level level, const std::vector<Value>& targets,
+                   const MayHandOn& may_hand_on = {});
   bool may_take_turn(Value array, Value target, const std::vector<Value>& targets) const;
+  std::set<Value> blocks_made_in(const Body& placed) const;
+  Value moving_block(Space space, Value array);
   static bool mentions_any(const Type& type, const std::vector<Value>& values);
   // Before each array that moves, its block: where sizes change, blocks are parameters and results beside their arrays.
   template <class T>
@@ -57,7 +64,9 @@ class Placer {
   static Value value_of(Value v) { return v; }
   static Value value_of(const Operand& x) { return x.value(); }
   void tile_sources(const Body& body, std::vector<Stm>& out);
-  bool takes_over(Value initial, std::span<const Operand> earlier, const std::vector<Stm>& out) const;
+  // Whether the block in which the array lies may become that of another array: one of this level's own, which it
+  // fills, and nothing in it is `read_again`. Where blocks `move`, it may be the block of an array whose size changes.
+  bool gives_up_block(Value array, Level level, bool moves, const std::function<bool(Value)>& read_again) const;
   void view(const Stm& stm, Value source, const Lmad::Outcome& outcome, std::vector<Stm>& out);
   void fresh(const Stm& stm, Level level, std::vector<Stm>& out);
   void results(std::vector<Stm>& stms, std::vector<Operand>& results);
@@ -65,7 +74,6 @@ class Placer {
   Value allocate(Space space, Poly bytes, const std::string& hint, std::vector<Stm>& out);
   void bind(Value array, Value block, Lmad layout);
   void bind_like(Value array, Value other);  // the same block and layout: in place
-  void read(const std::vector<Operand>& results);
   const MemoryBinding* binding(Value array) const;
   Poly bytes_of(const Type& type, const Poly& elements) const;
   // A row-major copy of `array` in a block of its own; at host level made by a SegMap.
@@ -81,8 +89,10 @@ class Placer {
   std::optional<Diagnostic> error_;
   std::unordered_map<Value, Value> tiled_;  // row-major copies of arrays that this kernel takes tiles of
   std::unordered_map<Value, std::vector<SegDim>> private_to_;  // by block: the threads that have a copy each
-  std::unordered_map<Value, int> reads_left_;  // how often the source names a value in what is not placed yet
-  std::unordered_map<Value, std::vector<Value>> bound_to_;  // by block; arrays that were moved since stay
+  const Reads reads_;                                          // of the source
+  std::unordered_map<Value, Poly> bytes_;                      // of blocks that are allocated
+  std::set<Value> moving_;                                     // blocks that are values, of arrays whose sizes change
+  std::unordered_map<Value, std::vector<Value>> bound_to_;     // by block; arrays that were moved since stay
 };
 
 }  // namespace apl::memory
