@@ -102,6 +102,7 @@ class Simplifier {
   Fired reshape(Stm& stm, const Reshape& op);
   Fired copy(Stm& stm, const Copy& op);
   bool may_be_one(Value copy, Value array) const;
+  bool copy_of_transposed(Stm& stm, Value array);
   Fired manifest(Stm& stm, const Manifest& op);
   Fired replicate(Stm& stm, const Replicate& op);
   Fired taken(const Stm& stm, const Body& body);  // the statement stands for the body

@@ -2,7 +2,7 @@
 //   rearrange(A, (0,1)) => A      rearrange(rearrange(A, p), q) => rearrange(A, p after q)
 //   reshape(A, shape of A) => A   reshape(reshape(A, s), t) => reshape(A, t)     reshape(replicate(s, x), t) =>
 //   replicate(t, x) manifest(rearrange(A, p), q) => manifest(A, p after q) copy(A) => A                  where neither
-//   is overwritten, and the copy is no result of the function
+//   is overwritten, and the copy is no result of the function; outside of maps copy(rearrange(A, p)) => manifest(A, p)
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
@@ -72,7 +72,26 @@ Fired Simplifier::copy(Stm& stm, const Copy& op) {
     stm.op = Scratch{scratch->element, scratch->shape};
     return Fired::again;
   }
-  return may_be_one(result, op.array) ? use(stm, op.array) : Fired::none;
+  if (!may_be_one(result, op.array)) return Fired::none;
+  if (copy_of_transposed(stm, op.array)) return Fired::again;
+  return use(stm, op.array);
+}
+
+// What a program copies in another order of its dims it wants in that order in memory.
+bool Simplifier::copy_of_transposed(Stm& stm, Value array) {
+  if (parallel_depth_ > 0 || module_.stage != Stage::soac) return false;
+  const auto* reshape = definition<Reshape>(array);
+  const auto* view = definition<Rearrange>(reshape == nullptr ? array : reshape->array);
+  if (view == nullptr || consumption_.consumed(view->array)) return false;
+  Op ordered = Manifest{view->array, view->permutation};
+  if (reshape == nullptr) {
+    stm.op = std::move(ordered);
+  } else {
+    const Reshape as = *reshape;
+    const Operand made = emit(stm, name_of(stm), std::move(ordered));
+    stm.op = Reshape{made.value(), as.shape};
+  }
+  return true;
 }
 
 // Whether an array and its copy may be one array. What the function returns is its own: no parameter, and no other
