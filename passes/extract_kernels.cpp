@@ -49,6 +49,7 @@
 #include "passes/extract_kernels/scans.h"
 #include "passes/extract_kernels/sparse_sums.h"
 #include "passes/extract_kernels/split_operators.h"
+#include "passes/extract_kernels/view_copies.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -62,6 +63,7 @@ constexpr std::int64_t kChunksOfFewThreads = 64;
 }  // namespace
 
 void Extractor::run() {
+  for (const ViewCopy& copy : make_view_copies(function_)) remarks_.explain(copy);
   replicated_ = find_replicated(*function_.body, function_.values);
   function_.body = keep_sparse_sums(function_);
   if (!context_.flag("few-threads")) group_attentions();
@@ -168,7 +170,11 @@ void Extractor::extract(const Stm& stm, std::vector<Stm>& stms, bool& changed) {
     std::ranges::move(*chunked, std::back_inserter(stms));
   } else if (screma != nullptr && screma->reduces.empty() && !asks_for_sequential(stm)) {
     changed = true;
-    map_nest(stm, stms);
+    // Loops and branches that came out of a map leave maps that return views.
+    const std::optional<std::vector<Stm>> copied = with_copied_rows(stm, function_.values);
+    if (!copied) return map_nest(stm, stms);
+    remarks_.explain({ViewCopy::Why::row, stm});
+    for (const Stm& made : *copied) extract(made, stms, changed);
   } else if (std::holds_alternative<Scatter>(stm.op)) {
     changed = true;
     scatter(stm, stms);
@@ -250,14 +256,15 @@ Stm Extractor::statement(const Stm& stm, bool& changed) {
 
 void Extractor::guarded_nest(const Stm& stm, const Unchecked& unchecked, std::vector<Stm>& stms) {
   if (remarks_.wanted())
-    remarks_.add(RemarkKind::applied, "checks-outside", stm,
-                 fmt::format("what '{}' is made of is checked before, for all indices, so that it can be tiled",
-                             remarks_.name_of(stm)));
+    remarks_.add(
+        RemarkKind::applied, "checks-outside", stm,
+        fmt::format("what '{}' is made of is checked before, for all indices, so that {}", remarks_.name_of(stm),
+                    unchecked.contracts ? "it can be tiled" : "its rows are copied in parallel"));
   bool changed = false;
   for (const Stm& before : unchecked.before) extract(before, stms, changed);
   If choice{unchecked.condition, {}, {}};
   std::vector<Stm> free;
-  map_nest(unchecked.map, free);
+  extract(unchecked.map, free, changed);
   choice.then_body = make_body(std::move(free), {unchecked.map.pattern.begin(), unchecked.map.pattern.end()});
   Stm slow = make_kernel(flatten(stm, find_nest(stm, function_.values), function_.values));
   slow.attributes.push_back(make_attribute(attribute::untiled));
@@ -408,6 +415,8 @@ PassInfo extract_kernels_pass() {
                        {"by-columns", "a reduction of columns has them side by side in its threads"},
                        {"not-tiled", "a reduction in a map is no contraction that can be tiled, and runs in chunks"},
                        {"checks-outside", "checks that kept a contraction from being tiled are made before it"},
+                       {"view-copied",
+                        "a view that has to be an array of its own is copied by all its elements' threads"},
                        {"distributed", "an imperfect nest of maps became several kernels"},
                        {"interchanged", "a loop, branch or scatter inside a map is outside now"},
                        {"sequentialised", "a map or reduction runs in one thread although it need not"},

@@ -19,6 +19,7 @@
 #include "passes/analysis/contractions.h"
 #include "passes/analysis/in_bounds.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/view_copies.h"
 
 namespace apl {
 
@@ -54,7 +55,9 @@ class Unchecker {
     Stm unchecked = map_;
     unchecked.op = level(std::get<Screma>(map_.op));
     const bool any = !bounds_.empty() || !conditions_.empty() || !gone_.empty() || !data_checks_.empty();
-    if (!any || !contracts(unchecked) || contracts(map_)) return std::nullopt;
+    if (!any) return std::nullopt;
+    const bool tiled = contracts(unchecked) && !contracts(map_);
+    if (!tiled && !copies_rows(unchecked)) return std::nullopt;
     Builder host(values_);
     host.set_location(map_.location);
     std::vector<Operand> all = conditions_;
@@ -65,7 +68,7 @@ class Unchecker {
     }
     Operand passed = all.empty() ? Operand(Scalar::boolean(true)) : all.front();
     for (std::size_t k = 1; k < all.size(); ++k) passed = host.binary(BinaryOp::conj, passed, all[k], "passed");
-    return Unchecked{host.take(), passed, fresh(unchecked)};
+    return Unchecked{host.take(), passed, fresh(unchecked), tiled};
   }
 
  private:
@@ -261,6 +264,12 @@ class Unchecker {
       const auto match = match_alone(make_kernel(only(flat, stms, stm, scratch)), scratch);
       return match && std::holds_alternative<Contraction>(*match);
     });
+  }
+
+  // Whether rows of the nest are views. Those without a check in between are copied already.
+  bool copies_rows(const Stm& map) const {
+    ValueTable scratch = values_;
+    return with_copied_rows(map, scratch).has_value();
   }
 
   Stm fresh(const Stm& map) {

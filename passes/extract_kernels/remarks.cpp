@@ -83,6 +83,18 @@ void KernelRemarks::explain(const Stm& stm, const Nest& nest) const {
   });
 }
 
+void KernelRemarks::explain(const ViewCopy& copy) const {
+  if (!wanted()) return;
+  const std::string name = name_of(copy.at);
+  if (copy.why == ViewCopy::Why::row) {
+    add(RemarkKind::applied, "view-copied", copy.at,
+        fmt::format("the rows of '{}' are views: their elements are copied in parallel", name));
+  } else {
+    add(RemarkKind::analysis, "view-copied", copy.at,
+        fmt::format("'{}' joins dims that are not neighbours in memory: its elements are copied before", name));
+  }
+}
+
 void KernelRemarks::explain_serial(const Stm& stm, const Scatter& op) const {
   if (!context_.remarks) return;
   const char* why = asks_for_sequential(stm)                      ? "its attribute asks for it"

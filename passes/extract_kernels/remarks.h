@@ -9,6 +9,7 @@
 #include "passes/analysis/contractions.h"
 #include "passes/extract_kernels/distribute.h"
 #include "passes/extract_kernels/nest.h"
+#include "passes/extract_kernels/view_copies.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -32,6 +33,7 @@ class KernelRemarks {
   // What tile-contraction never gets to see.
   void explain_not_tiled(const Refusal& refusal) const;
   void explain_not_streamed(const Refusal& refusal) const;
+  void explain(const ViewCopy& copy) const;
   void explain_serial(const Stm& stm, const Scatter& op) const;
 
  private:
