@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ir/attributes.h"
+#include "ir/layouts.h"
 #include "ir/team.h"
 #include "ir/walk.h"
 
@@ -24,7 +25,7 @@ constexpr double kProductCycles = 2;
 class Host {
  public:
   Host(const apl::Function& function, const Parameters& parameters, const apl_device& device)
-      : function_(function), parameters_(parameters), device_(device) {}
+      : function_(function), parameters_(parameters), device_(device), layouts_(function) {}
 
   std::vector<KernelCost> run(const Sizes& sizes) {
     const auto note = [&](Value v) {
@@ -328,11 +329,40 @@ class Host {
       work.products += times * depth * registers * each.operations;
     } else if (apl::is_branch(stm.op)) {
       nested(0.5);
+    } else if (copies(stm)) {
+      add_copy(stm.pattern.front(), times, work);
     } else {
       if (apl::get_if<apl::Binary>(stm) || apl::get_if<apl::Unary>(stm) || apl::get_if<apl::Compare>(stm) ||
           apl::get_if<apl::Convert>(stm))
         work.operations += times;
       nested(1);
+    }
+  }
+
+  // Whether the thread makes an array element by element: it copies one, or a reshape that no index function says.
+  bool copies(const apl::Stm& stm) const {
+    if (apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Manifest>(stm) || apl::get_if<apl::Replicate>(stm) ||
+        apl::get_if<apl::Iota>(stm))
+      return function_.type(stm.pattern.front()).is_array();
+    const auto* reshape = apl::get_if<apl::Reshape>(stm);
+    return reshape != nullptr && layouts_.find(reshape->array) != nullptr &&
+           layouts_.find(stm.pattern.front()) == nullptr;
+  }
+
+  void add_copy(Value array, double times, Work& work) const {
+    const double n = elements(function_.type(array)).value_or(1);
+    work.steps += times * n;
+    work.writes += times * n * bytes_of(function_.type(array));
+  }
+
+  // Rows that a kernel returns and nothing in it makes: each thread copies its own.
+  void add_returned_views(const apl::SegOp& kernel, Work& work) const {
+    for (const Operand& result : kernel.body->results) {
+      if (!result.is_value() || !function_.type(result.value()).is_array()) continue;
+      const apl::Stm* made = apl::defining_stm(*kernel.body, result.value());
+      const bool is_view = made == nullptr || apl::get_if<apl::Index>(*made) || apl::get_if<apl::Rearrange>(*made) ||
+                           apl::get_if<apl::Reshape>(*made);
+      if (is_view) work.steps += elements(function_.type(result.value())).value_or(1);
     }
   }
 
@@ -359,6 +389,7 @@ class Host {
       if (seg->level == apl::SegLevel::block) outside_ = apl::free_values(stm.op, function_.values);
       add(*seg->body, 1, work);
       outside_.reset();
+      if (seg->level == apl::SegLevel::thread) add_returned_views(*seg, work);
       const double blocks = seg->blocks ? number(*seg->blocks).value_or(1) : 1;
       if (seg->team) share(blocks > 1 ? blocks * apl::kMostTeam : number(*seg->team).value_or(1), threads, work);
     } else {
@@ -415,6 +446,7 @@ class Host {
   const apl::Function& function_;
   const Parameters& parameters_;
   const apl_device& device_;
+  const apl::Layouts layouts_;
   std::map<Value, apl::Scalar> known_;
   std::optional<std::set<Value>> outside_;  // what the kernel of blocks reads: its own arrays are near to its threads
   std::vector<KernelCost> kernels_;
