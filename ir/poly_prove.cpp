@@ -413,12 +413,14 @@ Poly pinned(const Poly& poly, const SizeFacts& facts) {
   });
 }
 
+// Modulo 2^64 as well: 3*n - 1 is 0 for some n, 2*n - 1 is not.
 bool never_zero(const Poly& poly) {
-  std::int64_t common = 0;
+  std::uint64_t common = 0;
   for (const Term& term : poly.terms()) {
-    if (!term.factors.empty()) common = std::gcd(common, term.coefficient);
+    if (!term.factors.empty()) common |= static_cast<std::uint64_t>(term.coefficient);
   }
-  return common != 0 && never_divisible(poly, common);
+  const std::uint64_t power = common & -common;  // the largest power of two that divides all coefficients
+  return power > 1 && power < (std::uint64_t{1} << 63) && never_divisible(poly, static_cast<std::int64_t>(power));
 }
 
 }  // namespace

@@ -11,9 +11,9 @@ namespace {
 
 bool fits(const SymbolRange& range) { return range.low >= -0x1p63L && range.high <= 0x1p63L - 1; }
 
-SymbolRange range_of_factor(const Factor& factor, const RangeOf& range_of_symbol) {
-  if (!factor.opaque) return range_of_symbol(factor.symbol);
-  const SymbolRange a = range_of(factor.opaque->a, range_of_symbol), b = range_of(factor.opaque->b, range_of_symbol);
+SymbolRange range_of_factor(const Factor& factor, const RangeOf& ranges) {
+  if (!factor.opaque) return ranges.symbol(factor.symbol);
+  const SymbolRange a = range_of(factor.opaque->a, ranges), b = range_of(factor.opaque->b, ranges);
   if (!fits(a) || !fits(b)) return {.low = -HUGE_VALL, .high = HUGE_VALL};
   switch (factor.opaque->kind) {
     case OpaqueKind::min: return {.low = std::min(a.low, b.low), .high = std::min(a.high, b.high)};
@@ -26,7 +26,7 @@ SymbolRange range_of_factor(const Factor& factor, const RangeOf& range_of_symbol
   return {.low = std::floor(std::min(a.low, 0.0L) / by), .high = std::ceil(std::max(a.high, 0.0L) / by)};
 }
 
-SymbolRange range_of_term(const Term& term, const RangeOf& range_of_symbol) {
+SymbolRange range_of_term(const Term& term, const RangeOf& ranges) {
   const auto coefficient = static_cast<long double>(term.coefficient);
   const auto scaled = [&](long double low, long double high) {
     return SymbolRange{.low = std::min(coefficient * low, coefficient * high),
@@ -34,35 +34,48 @@ SymbolRange range_of_term(const Term& term, const RangeOf& range_of_symbol) {
   };
   if (term.factors.empty()) return scaled(1, 1);
   if (term.factors.size() == 1) {
-    const SymbolRange only = range_of_factor(term.factors.front(), range_of_symbol);
+    const SymbolRange only = range_of_factor(term.factors.front(), ranges);
     return scaled(only.low, only.high);
   }
   long double most = 1;
-  bool is_negative = false, has_sizes = false;
+  bool is_negative = false;
   int indices = 0;
+  std::vector<Factor> sizes;
   for (const Factor& factor : term.factors) {
-    const SymbolRange range = range_of_factor(factor, range_of_symbol);
+    const SymbolRange range = range_of_factor(factor, ranges);
     is_negative = is_negative || range.low < 0;
     if (range.kind == SymbolRange::Kind::number) most *= std::max(std::abs(range.low), std::abs(range.high));
-    has_sizes = has_sizes || range.kind == SymbolRange::Kind::size;
+    if (range.kind == SymbolRange::Kind::size) sizes.push_back(factor);
     indices += range.kind == SymbolRange::Kind::index;
   }
-  for (int k = 0; k < std::max<int>(indices, has_sizes); ++k) most *= kMostElements;
+  const bool small = indices > 0 || sizes.size() < 2 || ranges.of_one_array(sizes);
+  const int together = small ? std::max<int>(indices, !sizes.empty()) : static_cast<int>(sizes.size());
+  for (int k = 0; k < together; ++k) most *= kMostElements;
   return scaled(is_negative ? -most : 0, most);
 }
 
 }  // namespace
 
-SymbolRange range_of(const Poly& p, const RangeOf& range_of_symbol) {
+SymbolRange range_of(const Poly& p, const RangeOf& ranges) {
   SymbolRange sum{.low = 0, .high = 0};
   for (const Term& term : p.terms()) {
-    const SymbolRange range = range_of_term(term, range_of_symbol);
+    const SymbolRange range = range_of_term(term, ranges);
     sum.low += range.low;
     sum.high += range.high;
   }
   return sum;
 }
 
-bool is_exact(const Poly& p, const RangeOf& range_of_symbol) { return fits(range_of(p, range_of_symbol)); }
+bool is_exact(const Poly& p, const RangeOf& ranges) { return fits(range_of(p, ranges)); }
+
+bool is_safe_size(const Poly& p, const RangeOf& ranges) {
+  const bool multiplies = std::ranges::any_of(p.terms(), [](const Term& term) {
+    return !term.factors.empty() && term.coefficient != 1 && term.coefficient != -1;
+  });
+  if (!multiplies) return true;
+  // No other number between these has the same 64 bits as a size.
+  const SymbolRange range = range_of(p, ranges);
+  return range.low > -0x1p64L + kMostElements && range.high < 0x1p64L;
+}
 
 }  // namespace apl

@@ -44,14 +44,16 @@ StaticValue Lowerer::zip(const Values& arrays) {
   return tuple_value(std::move(parts));
 }
 
-StaticValue Lowerer::iota(const Poly& count) {
+StaticValue Lowerer::iota(const Poly& number) {
+  const Poly count = safe_size(number);
   check_count(count, [&] { return Message{"Range 0..1..<", operand(StaticValue(count)), " is invalid"}; });
   const Value result = builder_->let("is", Iota{ScalarType::i64, count, i64_constant(0), i64_constant(1)});
   iotas_.insert(result);
   return StaticValue(Operand(result));
 }
 
-StaticValue Lowerer::replicate(const Poly& count, const StaticValue& value) {
+StaticValue Lowerer::replicate(const Poly& number, const StaticValue& value) {
+  const Poly count = safe_size(number);
   check_size(count, "replicate");
   if (value.fields() && value.fields()->empty())
     return StaticValue(Operand(builder_->let("x", Replicate{{count}, Operand(Scalar::unit())})));
@@ -125,7 +127,7 @@ StaticValue Lowerer::reshape(const StaticValue& array, std::size_t dims,
 }
 
 StaticValue Lowerer::slice(const StaticValue& array, const Poly& start, const Poly& count, std::int64_t stride) {
-  return take_dims(array, {DimIndex::slice(start, count, stride)}, checked_indices_);
+  return take_dims(array, {DimIndex::slice(start, safe_size(count), stride)}, checked_indices_);
 }
 
 std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& builtin, const Values& x) {
@@ -151,7 +153,8 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
       });
     }
     case Builtin::unflatten: {
-      const std::vector<Poly> sizes = signature_sizes(builtin);
+      std::vector<Poly> sizes = signature_sizes(builtin);
+      for (Poly& size : sizes) size = safe_size(size);
       for (const Poly& size : sizes)
         check_count(size, [&] {
           Message message = {"Cannot unflatten array of shape [", operand(StaticValue(length(x[0]))),
@@ -179,7 +182,7 @@ std::optional<StaticValue> Lowerer::run_array_builtin(const Closure::Builtin& bu
     case Builtin::rotate: return rotate(x[1], index(x[0]));
     case Builtin::concat: return concat(x[0], x[1]);
     case Builtin::sized: {
-      const Poly count = index(x[0]);
+      const Poly count = safe_size(index(x[0]));
       const std::vector<Poly> actual = shape(x[1]);
       std::vector<Poly> wanted = actual;
       if (wanted.empty()) unsupported(location_, "an array of units");

@@ -369,7 +369,7 @@ std::optional<StaticValue> Lowerer::run_soac(const Closure::Builtin& builtin, co
           [&](const StaticValue& state, const Poly&) { return apply(x[1], {state}); });
     case Builtin::tabulate: {
       std::vector<Poly> widths;
-      for (std::size_t k = 0; k + 1 < x.size(); ++k) widths.push_back(index(x[k]));
+      for (std::size_t k = 0; k + 1 < x.size(); ++k) widths.push_back(safe_size(index(x[k])));
       return tabulate(widths, 0, x.back());
     }
     case Builtin::pipe_right: return apply(x[1], {x[0]});

@@ -27,7 +27,7 @@ DimIndex Lowerer::slice_of(const IndexDim& dim, const Poly& size) {
   if (!step || *step == 0 || *step == INT64_MIN) return slice_by(dim, size, operand(StaticValue(stride)));
   const Poly start = dim.start ? as_index(*dim.start) : *step > 0 ? Poly(0) : size - 1;
   const Poly end = dim.end ? as_index(*dim.end) : *step > 0 ? size : Poly(-1);
-  const Poly distance = *step > 0 ? end - start : start - end, length = *step > 0 ? stride : -stride;
+  const Poly distance = safe_size(*step > 0 ? end - start : start - end), length = *step > 0 ? stride : -stride;
   const bool whole = !dim.start && !dim.end;
   return DimIndex::slice(start, whole ? ceil_div(distance, length) : steps_in(distance, length), stride);
 }

@@ -4,7 +4,6 @@
 #include <ranges>
 
 #include "frontend/lower/lowerer.h"
-#include "ir/poly_range.h"
 
 namespace apl::frontend {
 
@@ -56,7 +55,7 @@ SizeFacts Lowerer::facts_of(const Poly& size) const {
 
 bool Lowerer::is_known_count(const Poly& count) const {
   if (const auto number = count.constant()) return *number >= 0;
-  return known_.counts.contains(count) || prove_non_negative(count, facts_of(count)) == Proof::yes;
+  return known_.counts.contains(count) || (is_exact(count) && prove_non_negative(count, facts_of(count)) == Proof::yes);
 }
 
 bool Lowerer::is_known_product(const Poly& product) const {
@@ -69,17 +68,40 @@ bool Lowerer::is_known_product(const Poly& product) const {
   return false;
 }
 
+SymbolRange Lowerer::range_of(Value v) const {
+  using Kind = SymbolRange::Kind;
+  if (known_.counts.contains(Poly(v))) return SymbolRange{.kind = Kind::size, .low = 0, .high = kMostElements};
+  const auto found = known_.indices.find(v);
+  if (found == known_.indices.end()) return SymbolRange{};
+  const auto bound = found->second.constant();
+  if (bound) return SymbolRange{.low = 0, .high = static_cast<long double>(*bound) - 1};
+  return SymbolRange{.kind = Kind::index, .low = 0, .high = kMostElements};
+}
+
+RangeOf Lowerer::ranges() const {
+  return {.symbol = [&](Value v) { return range_of(v); },
+          .of_one_array =
+              [&](const std::vector<Factor>& sizes) {
+                const Poly product(Term{1, sizes});
+                return known_.products.contains(product) || known_.counts.contains(product);
+              }};
+}
+
 // Whether no sum or product in it wraps.
-bool Lowerer::is_exact(const Poly& index) const {
-  return apl::is_exact(index, [&](Value v) {
-    using Kind = SymbolRange::Kind;
-    if (known_.counts.contains(Poly(v))) return SymbolRange{.kind = Kind::size, .low = 0, .high = kMostElements};
-    const auto found = known_.indices.find(v);
-    if (found == known_.indices.end()) return SymbolRange{};
-    const auto bound = found->second.constant();
-    if (bound) return SymbolRange{.low = 0, .high = static_cast<long double>(*bound) - 1};
-    return SymbolRange{.kind = Kind::index, .low = 0, .high = kMostElements};
-  });
+bool Lowerer::is_exact(const Poly& index) const { return apl::is_exact(index, ranges()); }
+
+bool Lowerer::is_safe_size(const Poly& size) const { return apl::is_safe_size(size, ranges()); }
+
+// The size as passes may compute with it (ir/poly_range.h): behind a name where its polynomial is more than its value
+// says. The same polynomial has the same name.
+Poly Lowerer::safe_size(const Poly& size) {
+  if (is_safe_size(size)) return size;
+  const auto found = known_.named.find(size);
+  if (found != known_.named.end()) return Poly(found->second);
+  const Value name = builder_->let("size", apl::SizeExpr{size});
+  known_.named.emplace(size, name);
+  known_.new_named.push_back(size);
+  return Poly(name);
 }
 
 // Fails where the count is negative.

@@ -226,7 +226,8 @@ StaticValue Lowerer::coerce_to(Ty type, const StaticValue& value, std::vector<Po
     while (const auto* array = store_.get_if<TyArray>(element.type)) {
       const std::size_t dim = outer.size() + actual.size();
       actual.push_back(dim < dims.size() ? dims[dim] : Poly(0));
-      wanted.push_back(size_value(array->size, element.frame).value_or(actual.back()));
+      const auto size = size_value(array->size, element.frame);
+      wanted.push_back(size ? safe_size(*size) : actual.back());
       element = resolve_type(array->element, element.frame);
     }
     require_shape(wanted, actual, store_.to_text(element.type));
@@ -319,46 +320,73 @@ StaticValue Lowerer::lower_range(const Expr& expr, const RangeExpr& range) {
                      (range.kind == RangeExpr::End::inclusive || (*stride < 0) == down);
   if (!plain) {
     const Operand by = operand(StaticValue(step));
-    const Poly count = range_count(range, operand(StaticValue(first)), operand(StaticValue(last)), by);
+    const Poly count = range_count(range, operand(start), operand(end), by);
     const Operand element_step = operand(convert(element, StaticValue(step)));
     return StaticValue(Operand(builder_->let("r", Iota{element, count, operand(start), element_step})));
   }
-  Poly span = *stride > 0 ? last - first : first - last;
-  if (range.kind == RangeExpr::End::inclusive) span += 1;
-  check_count(span, [&] {
-    Message message{"Range ", operand(StaticValue(first))};
-    if (range.second) message.insert(message.end(), {"..", operand(StaticValue(first + step))});
-    message.insert(message.end(), {range_mark(range), operand(StaticValue(last)), " is invalid"});
-    return message;
-  });
-  const Poly count = ceil_div(span, Poly(*stride > 0 ? *stride : -*stride));
+  const bool inclusive = range.kind == RangeExpr::End::inclusive;
+  const Poly distance = safe_size(*stride > 0 ? last - first : first - last);
+  const auto message = [&] {
+    Message text{"Range ", operand(StaticValue(first))};
+    if (range.second) text.insert(text.end(), {"..", operand(StaticValue(first + step))});
+    text.insert(text.end(), {range_mark(range), operand(StaticValue(last)), " is invalid"});
+    return text;
+  };
+  const bool exact = bit_width(element) < 64 || (is_exact(first) && is_exact(last) && is_exact(distance));
+  if (!exact) {
+    const bool up = *stride > 0;
+    const Value ordered = builder_->compare(CompareOp::le, operand(up ? start : end), operand(up ? end : start));
+    builder_->let("c", Assert{ends_in_order(ordered, operand(StaticValue(distance)), inclusive), message()});
+    know_count(inclusive ? distance + 1 : distance);
+  } else if (distance.constant().value_or(-1) < 0) {
+    check_count(inclusive ? distance + 1 : distance, message);
+  }
+  const Poly length(*stride > 0 ? *stride : -*stride);
+  const bool next_wraps = !exact || distance == Poly(INT64_MAX);
+  const Poly count = !inclusive   ? ceil_div(distance, length)
+                     : next_wraps ? floor_div(distance, length) + 1
+                                  : ceil_div(distance + 1, length);
   const Value result =
       builder_->let("r", Iota{element, count, operand(start), Operand(Scalar::integer(element, *stride))});
   if (element == ScalarType::i64 && first.is_zero() && *stride == 1) iotas_.insert(result);
   return StaticValue(Operand(result));
 }
 
+// Whether a range ends where its step leads: `distance` from the start, modulo 2^64, which are `ordered` or not. An
+// inclusive range may also end just before it starts.
+Operand Lowerer::ends_in_order(const Operand& ordered, const Operand& distance, bool inclusive) {
+  const Value forward = builder_->compare(CompareOp::le, i64_constant(0), distance);
+  if (!inclusive) return builder_->binary(BinaryOp::conj, ordered, Operand(forward));
+  const Value same = builder_->compare(CompareOp::eq, ordered, Operand(forward));
+  const Value near = builder_->compare(CompareOp::le, i64_constant(-1), distance);
+  return builder_->binary(BinaryOp::conj, Operand(same), Operand(near));
+}
+
 // How many elements a range has whose step only the run tells; one in the wrong direction is an error of the program.
-Poly Lowerer::range_count(const RangeExpr& range, const Operand& first, const Operand& end, const Operand& step) {
+Poly Lowerer::range_count(const RangeExpr& range, const Operand& start, const Operand& stop, const Operand& step) {
   const Operand zero = i64_constant(0);
+  const Operand first = operand(convert(ScalarType::i64, StaticValue(start)));
+  const Operand end = operand(convert(ScalarType::i64, StaticValue(stop)));
   const Operand down = builder_->compare(CompareOp::lt, step, zero);
   const Operand forward = builder_->binary(BinaryOp::sub, end, first);
   const Operand backward = builder_->binary(BinaryOp::sub, first, end);
   Operand valid = range.kind == RangeExpr::End::above   ? down
                   : range.kind == RangeExpr::End::below ? builder_->compare(CompareOp::lt, zero, step)
                                                         : builder_->compare(CompareOp::ne, step, zero);
-  // The distance in the step's direction; an inclusive range may also end just before it starts.
   // The smallest number has no opposite; the next is as good, but for ranges of more elements than there can be.
   const Value reach = builder_->binary(BinaryOp::max, step, i64_constant(-INT64_MAX));
-  const BodyPtr yes = make_body({}, {backward, Operand(builder_->unary(UnaryOp::neg, reach))});
-  const BodyPtr no = make_body({}, {forward, step});
-  const std::vector<Value> chosen = builder_->let_many({"distance", "step"}, If{down, yes, no});
+  const Operand falls = builder_->compare(CompareOp::le, stop, start);
+  const Operand rises = builder_->compare(CompareOp::le, start, stop);
+  const BodyPtr yes = make_body({}, {backward, Operand(builder_->unary(UnaryOp::neg, reach)), falls});
+  const BodyPtr no = make_body({}, {forward, step, rises});
+  const std::vector<Value> chosen = builder_->let_many({"distance", "step", "ordered"}, If{down, yes, no});
   const bool inclusive = range.kind == RangeExpr::End::inclusive;
-  const Value in_range = builder_->compare(CompareOp::le, i64_constant(inclusive ? -1 : 0), chosen[0]);
-  valid = builder_->binary(BinaryOp::conj, valid, Operand(in_range));
+  const Operand in_range = ends_in_order(Operand(chosen[2]), Operand(chosen[0]), inclusive);
+  valid = builder_->binary(BinaryOp::conj, valid, in_range);
   const Operand second(builder_->binary(BinaryOp::add, first, step));
   builder_->let("c", Assert{valid, {"Range ", first, "..", second, range_mark(range), end, " is invalid"}});
-  return limited(ceil_div(Poly(chosen[0]) + Poly(inclusive ? 1 : 0), Poly(chosen[1])));
+  const Poly distance(chosen[0]), length(chosen[1]);
+  return limited(inclusive ? floor_div(distance, length) + 1 : ceil_div(distance, length));
 }
 
 // An attribute that is declared stays where it has an effect; anybody's own stay everywhere.

@@ -110,11 +110,13 @@ StaticValue Lowerer::map_types(
   return make(store_.as_scalar(known.type).value_or(ScalarType::unit), outer, path);
 }
 
-// A size that nobody named is one of the function all the same.
+// A size that nobody named is one of the function all the same, and so is that of a parameter which may wrap.
 Poly Lowerer::size_of_dim(const SizeArgument& dim, Ty element) {
-  const bool later = computed_params_ != nullptr && !store_.is_polynomial(dim.size);
-  if (!later)
-    if (const auto size = size_value(dim.size, dim.frame)) return *size;
+  bool later = computed_params_ != nullptr && !store_.is_polynomial(dim.size);
+  if (const auto size = later ? std::nullopt : size_value(dim.size, dim.frame)) {
+    if (computed_params_ == nullptr || is_safe_size(*size)) return *size;
+    later = true;
+  }
   const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");
   function_->sizes.push_back(fresh);
   if (later) computed_params_->push_back({dim, Poly(fresh), store_.to_text(element)});
@@ -200,6 +202,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
     const Value size = function.values.add(Type::scalar(ScalarType::i64), store_.binder(binder).name);
     function.sizes.push_back(size);
     frame_->values[binder] = StaticValue(Poly(size));
+    know_count(Poly(size));
     // A size that the program does not name may be called after a variable that is bound to it.
     if (store_.binder(binder).kind != Binder::Kind::inferred_size) keep_name(size);
   };

@@ -124,7 +124,8 @@ StaticValue Lowerer::lower_constructor(const Expr& expr, const ConstructorExpr& 
 StaticValue Lowerer::blank(const LeafType& type, bool scratch) {
   if (type.dims.empty()) return scalar(Scalar::zero(type.element));
   std::vector<Poly> shape;
-  for (const SizeArgument& dim : type.dims) shape.push_back(size_value(dim.size, dim.frame).value_or(Poly(0)));
+  for (const SizeArgument& dim : type.dims)
+    shape.push_back(safe_size(size_value(dim.size, dim.frame).value_or(Poly(0))));
   if (scratch) return StaticValue(Operand(builder_->let("x", Scratch{type.element, shape})));
   return StaticValue(Operand(builder_->let("x", Replicate{shape, Operand(Scalar::zero(type.element))})));
 }

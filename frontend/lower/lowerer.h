@@ -20,6 +20,7 @@
 #include "ir/builder.h"
 #include "ir/call_table.h"
 #include "ir/host_value.h"
+#include "ir/poly_range.h"
 
 namespace apl::frontend {
 
@@ -97,13 +98,19 @@ class Lowerer {
     // Values of constants that were computed here, with checks of indices or without.
     std::map<std::pair<std::uint32_t, bool>, StaticValue> constants;
     std::vector<std::pair<std::uint32_t, bool>> new_constants;
+    std::map<Poly, Value> named;  // the names of sizes that may wrap
+    std::vector<Poly> new_named;
   };
   void know_count(const Poly& count);
   void know_product(const Poly& product);
   void know_param(const Type& type, bool in_memory);
   bool is_known_count(const Poly& count) const;
   bool is_known_product(const Poly& product) const;
+  SymbolRange range_of(Value v) const;
+  RangeOf ranges() const;
   bool is_exact(const Poly& index) const;
+  bool is_safe_size(const Poly& size) const;
+  Poly safe_size(const Poly& size);
   SizeFacts facts_of(const Poly& size) const;
   void check_count(const Poly& count, const std::function<Message()>& message);
   void check_size(const Poly& count, const std::string& what);
@@ -120,7 +127,8 @@ class Lowerer {
   StaticValue lower_section(const Expr& expr, const Section& section);
   StaticValue lower_range(const Expr& expr, const RangeExpr& range);
   StaticValue lower_ascribe(const Expr& expr, const Ascribe& ascribe);
-  Poly range_count(const RangeExpr& range, const Operand& first, const Operand& end, const Operand& step);
+  Operand ends_in_order(const Operand& ordered, const Operand& distance, bool inclusive);
+  Poly range_count(const RangeExpr& range, const Operand& start, const Operand& stop, const Operand& step);
   StaticValue coerce_to(Ty type, const StaticValue& value, std::vector<Poly>& outer);
   void require_shape(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, const std::string& element);
   Message shape_message(const std::vector<Poly>& wanted, const std::vector<Poly>& actual, std::size_t first,

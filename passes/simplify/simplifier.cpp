@@ -11,6 +11,13 @@ namespace {
 // A statement is rewritten until no rule fires; the bound only guards against two rules that undo each other.
 constexpr int kMaxRewrites = 32;
 
+// Where an index or an update is.
+std::vector<DimIndex>* places_of(Op& op) {
+  if (Index* index = std::get_if<Index>(&op)) return &index->dims;
+  if (Update* update = std::get_if<Update>(&op)) return &update->dims;
+  return nullptr;
+}
+
 }  // namespace
 
 Simplifier::Simplifier(Function& function, const Module& module)
@@ -64,6 +71,10 @@ void Simplifier::rewrite_uses(Stm& stm) {
   const auto check = [&](Value v) { touched = touched || replaced_.contains(v) || sizes_.contains(v); };
   for_each_use(stm.op, check);
   if (touched) {
+    // Where elements lie: any number that is the same modulo 2^64 will do. All others are sizes.
+    const std::vector<DimIndex>* const places = places_of(stm.op);
+    const bool number = places != nullptr || get_if<SizeExpr>(stm) != nullptr;
+    const std::vector<DimIndex> before = places ? *places : std::vector<DimIndex>{};
     const UseMap map{.operand =
                          [&](const Operand& x) {
                            Operand result = rewrite(x);
@@ -78,11 +89,17 @@ void Simplifier::rewrite_uses(Stm& stm) {
                          },
                      .poly =
                          [&](const Poly& p) {
-                           Poly result = rewrite(p);
-                           changed_ = changed_ || !(result == p);
+                           Poly result = number ? rewrite(p) : rewrite_size(p);
+                           changed_ = changed_ || (places == nullptr && !(result == p));
                            return result;
                          }};
     stm.op = map_uses(stm.op, map);
+    for (std::size_t k = 0; k < before.size(); ++k) {
+      DimIndex& dim = (*places_of(stm.op))[k];
+      if (dim.count) dim.count = rewrite_size(*before[k].count);
+      changed_ =
+          changed_ || !(dim.start == before[k].start && dim.stride == before[k].stride && dim.count == before[k].count);
+    }
   }
   std::vector<Value> certificates;
   for (const Value certificate : stm.certificates) {
@@ -100,7 +117,7 @@ void Simplifier::rewrite_type(Value value) {
   if (touched) {
     const UseMap map{.operand = [&](const Operand& x) { return rewrite(x); },
                      .value = [&](Value v) { return rewrite(v); },
-                     .poly = [&](const Poly& p) { return rewrite(p); }};
+                     .poly = [&](const Poly& p) { return rewrite_size(p); }};
     values().set_type(value, map_uses(type, map));
     changed_ = true;
   }
@@ -135,6 +152,19 @@ Poly Simplifier::rewrite(const Poly& poly) const {
       const bool may_wrap = divided.contains(v) && !size->second.symbol() && !size_like(size->second);
       if (!may_wrap) return size->second;
     }
+    return now.value() == v ? std::nullopt : std::optional<Poly>(now.value());
+  });
+}
+
+// The same of a size of an array: passes take quotients of it, so that a number which may wrap stays behind its name.
+Poly Simplifier::rewrite_size(const Poly& poly) const {
+  Poly all = rewrite(poly);
+  if (safe_size(all)) return all;
+  return poly.substitute([&](Value v) -> std::optional<Poly> {
+    const Operand now = rewrite(Operand(v));
+    if (!now.is_value()) return as_poly(now);
+    if (const auto size = sizes_.find(now.value()); size != sizes_.end() && safe_size(size->second))
+      return size->second;
     return now.value() == v ? std::nullopt : std::optional<Poly>(now.value());
   });
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -43,6 +44,7 @@ class Simplifier {
   Operand rewrite(const Operand& operand) const;
   Value rewrite(Value value) const;
   Poly rewrite(const Poly& poly) const;
+  Poly rewrite_size(const Poly& poly) const;
   void nested_bodies(Stm& stm);
   void define(const Stm& stm);
   Fired apply_rules(Stm& stm);
@@ -69,6 +71,7 @@ class Simplifier {
   bool in_bounds(const Type& array, const std::vector<DimIndex>& dims) const;
   bool in_bounds_either_way(const Type& array, const std::vector<DimIndex>& dims);
   bool size_like(const Poly& p) const;  // all its symbols are known to be bounded: sizes and indices
+  bool safe_size(const Poly& p) const;  // may be the size of an array (ir/poly_range.h)
   std::optional<Poly::Division> parts_of_flat(const Poly& x, const Poly& y) const;
   static std::pair<std::int64_t, std::int64_t> range_of(ScalarType type);
   bool stays_in(const Operand& x, ScalarType type) const;
@@ -141,8 +144,15 @@ class Simplifier {
     SymbolRange::Kind kind = SymbolRange::Kind::number;
   };
   SymbolRange range_of(Value v, int depth) const;
+  SymbolRange interval_of(const Poly& p) const;
+  RangeOf ranges(int depth) const;
+  void know_product(const std::vector<Factor>& sizes);
+  bool of_one_array(const std::vector<Factor>& sizes) const;
   std::unordered_map<Value, Bounds> bounds_;
-  std::vector<std::pair<Value, Bounds>> learned_;  // of whom, and what was known before
+  // Of whom, and what was known before; nobody: the last product.
+  std::vector<std::pair<Value, Bounds>> learned_;
+  std::set<std::vector<Factor>> products_;
+  std::vector<std::vector<Factor>> learned_products_;
   Out* out_ = nullptr;
   int parallel_depth_ = 0;  // enclosing parallel constructs
   bool in_operator_ = false;

@@ -7,6 +7,7 @@
 // reached. A question gathers the facts about the symbols it mentions, and no others, so that its cost does not grow
 // with the function.
 #include <algorithm>
+#include <ranges>
 
 #include "passes/simplify/simplifier.h"
 
@@ -147,6 +148,10 @@ void Simplifier::know_dim(Value size) {
 }
 
 void Simplifier::know_shape(const Type& type) {
+  Poly all = 1;
+  for (const Poly& size : type.shape) all *= size;
+  for (const Term& term : all.terms())
+    if (term.factors.size() > 1) know_product(term.factors);
   for (const Poly& size : type.shape) {
     const std::optional<Value> symbol = size.symbol();
     if (!symbol) continue;
@@ -154,6 +159,24 @@ void Simplifier::know_shape(const Type& type) {
         known == bounds_.end() || known->second.kind != SymbolRange::Kind::size)
       know_dim(*symbol);
   }
+}
+
+// Sizes whose product is the number of elements of an array.
+void Simplifier::know_product(const std::vector<Factor>& sizes) {
+  if (!products_.insert(sizes).second) return;
+  learned_products_.push_back(sizes);
+  learned_.emplace_back(Value{}, Bounds{});
+}
+
+bool Simplifier::of_one_array(const std::vector<Factor>& sizes) const {
+  if (products_.contains(sizes)) return true;
+  constexpr std::ptrdiff_t kMostAsked = 32;  // the newest
+  std::ptrdiff_t asked = 0;
+  for (const auto& known : std::views::reverse(learned_products_)) {
+    if (std::ranges::includes(known, sizes)) return true;
+    if (++asked == kMostAsked) break;
+  }
+  return false;
 }
 
 // What follows from a condition, as that of a check that has passed or of a branch that is taken. The second part of a
@@ -218,6 +241,11 @@ void Simplifier::know_non_negative(const Poly& p) {
 void Simplifier::forget(std::size_t learned) {
   for (; learned_.size() > learned; learned_.pop_back()) {
     auto& [value, before] = learned_.back();
+    if (!value) {
+      products_.erase(learned_products_.back());
+      learned_products_.pop_back();
+      continue;
+    }
     if (before.low.empty() && before.high.empty())
       bounds_.erase(value);
     else
@@ -246,10 +274,14 @@ SizeFacts Simplifier::facts_for(const std::vector<const Poly*>& polys) const {
   return facts;
 }
 
-bool Simplifier::non_negative(const Poly& p) const { return prove_non_negative(p, facts_for({&p})) == Proof::yes; }
+// What is proved of integers holds of numbers of 64 bits that lie where both are the same.
+bool Simplifier::non_negative(const Poly& p) const {
+  return prove_non_negative(p, facts_for({&p})) == Proof::yes && interval_of(p).high < 0x1p63L;
+}
 
 bool Simplifier::less(const Poly& a, const Poly& b) const {
-  return prove_less(a, b, facts_for({&a, &b})) == Proof::yes;
+  return prove_less(a, b, facts_for({&a, &b})) == Proof::yes && interval_of(b).high < 0x1p63L &&
+         interval_of(a).low >= -0x1p63L;
 }
 
 // What the facts about a symbol, and those about the symbols in them, say of its number.
@@ -260,7 +292,8 @@ SymbolRange Simplifier::range_of(Value v, int depth) const {
   range.kind = known->second.kind;
   if (range.kind != SymbolRange::Kind::number) range.low = 0, range.high = kMostElements;
   constexpr int kDeepest = 3;
-  const auto inner = [&](Value other) { return depth < kDeepest ? range_of(other, depth + 1) : SymbolRange{}; };
+  RangeOf inner = ranges(depth + 1);
+  if (depth >= kDeepest) inner.symbol = [](Value) { return SymbolRange{}; };
   for (const Poly& low : known->second.low) range.low = std::max(range.low, apl::range_of(low, inner).low);
   for (const Poly& high : known->second.high) {
     const long double most = apl::range_of(high, inner).high;
@@ -272,10 +305,17 @@ SymbolRange Simplifier::range_of(Value v, int depth) const {
   return range;
 }
 
-// Whether the laws of polynomials hold for it: no sum or product wraps.
-bool Simplifier::size_like(const Poly& p) const {
-  return is_exact(p, [this](Value v) { return range_of(v, 0); });
+RangeOf Simplifier::ranges(int depth) const {
+  return {.symbol = [this, depth](Value v) { return range_of(v, depth); },
+          .of_one_array = [this](const std::vector<Factor>& sizes) { return of_one_array(sizes); }};
 }
+
+SymbolRange Simplifier::interval_of(const Poly& p) const { return apl::range_of(p, ranges(0)); }
+
+// Whether the laws of polynomials hold for it: no sum or product wraps.
+bool Simplifier::size_like(const Poly& p) const { return is_exact(p, ranges(0)); }
+
+bool Simplifier::safe_size(const Poly& p) const { return is_safe_size(p, ranges(0)); }
 
 bool Simplifier::in_bounds(const Type& array, const std::vector<DimIndex>& dims) const {
   for (std::size_t k = 0; k < dims.size(); ++k) {

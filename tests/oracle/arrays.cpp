@@ -136,7 +136,7 @@ Tree Generator::overwritten(const Type& type, int depth) {
     if (strided) {
       kids[3] = whole(backwards ? -2 : 2);
     } else {
-      kids[backwards ? 1 : 2] = backwards ? binary(BinaryOp::sub, size, known) : known;
+      kids[backwards ? 1 : 2] = wrapped(backwards ? binary(BinaryOp::sub, size, known) : known);
     }
     const Scope scope(*this);
     bind(part);

@@ -27,10 +27,12 @@ Tree Generator::slice_of(const Tree& array, int depth) {
   switch (between(0, 3)) {
     case 0: return make(Form::slice, type, {array, nullptr, nullptr, whole(between(2, 3))});
     case 1: return make(Form::slice, type, {array, nullptr, nullptr, whole(between(-3, -1))});
-    case 2: return make(Form::slice, type, {array, first, size, chance(50) ? whole(between(1, 3)) : nullptr});
+    case 2:
+      return make(Form::slice, type,
+                  {array, wrapped(first), wrapped(size), chance(50) ? whole(between(1, 3)) : nullptr});
     default:  // down from below the end to the beginning
       return make(Form::slice, type,
-                  {array, binary(BinaryOp::sub, first, whole(1)), whole(-1), whole(between(-2, -1))});
+                  {array, wrapped(binary(BinaryOp::sub, first, whole(1))), wrapped(whole(-1)), whole(between(-3, -1))});
   }
 }
 
@@ -94,21 +96,29 @@ Tree Generator::unknown_size(const Type& row, int depth) {
       const Tree size = variable(dim, i64);
       const Tree n = binary(BinaryOp::mod, scalar(ScalarType::i64, 1), binary(BinaryOp::add, size, whole(1)));
       const std::string name = fresh("n");
-      return let({name, i64, {}}, {}, n,
+      return let({name, i64, {}}, {}, wrapped(n),
                  make(chance(50) ? Form::take : Form::drop, type,
                       {variable(name, i64), array(array_of(dim, row), depth - 1)}));
     }
     case 7: {
       const std::string other = any_size();
-      return make(Form::flatten, type, {array(array_of(dim, array_of(other, row)), depth - 1)});
+      const Type rows = array_of(dim, array_of(other, row));
+      if (chance(50)) return make(Form::flatten, type, {array(rows, depth - 1)});
+      // There and back by a number of rows that wraps.
+      const Pattern count{fresh("n"), i64, {}};
+      const Type again = array_of(count.name, row_of(rows));
+      const Tree flat = make(Form::flatten, type, {array(rows, depth - 1)});
+      return let(count, {}, wrapped(variable(dim, i64)),
+                 make(Form::flatten, type, {make(Form::unflatten, again, {flat})}));
     }
     default: {
-      if (!(row == i64)) return make(Form::replicate, type, {small_index(6, 1), element(row, 1)});
+      if (!(row == i64)) return make(Form::replicate, type, {wrapped(small_index(6, 1)), element(row, 1)});
+      if (chance(15)) return make(Form::iota, type, {wrapped(small_index(6, 1))});
       const Tree first = small_index(5, 1), steps = small_index(7, 1);
       const std::string name = fresh("n");
       const Tree known = variable(name, i64);
-      std::vector<Tree> kids{known, binary(BinaryOp::add, known, steps)};
-      if (chance(50)) kids.push_back(binary(BinaryOp::add, known, whole(between(1, 3))));
+      std::vector<Tree> kids{wrapped(known), wrapped(binary(BinaryOp::add, known, steps))};
+      if (chance(50)) kids.push_back(wrapped(binary(BinaryOp::add, known, whole(between(1, 3)))));
       return let({name, i64, {}}, {}, first, make(Form::range, type, kids));
     }
   }
@@ -194,7 +204,7 @@ Tree Generator::failing(Pattern& pattern, std::vector<std::string>& sizes) {
   switch (between(0, 11)) {
     case 0: {
       pattern.type = row;
-      return make(Form::index, row, {array(array_of(dim, row), 2), q});
+      return make(Form::index, row, {array(array_of(dim, row), 2), wrapped(q)});
     }
     case 1: {
       const Tree from = plain(array_of(dim, row), 0);
@@ -203,16 +213,17 @@ Tree Generator::failing(Pattern& pattern, std::vector<std::string>& sizes) {
     case 2:
       return of_unknown_size(
           make(Form::slice, array_of("?", row),
-               {array(array_of(dim, row), 2), q, nullptr, chance(50) ? whole(between(1, 2)) : nullptr}));
+               {array(array_of(dim, row), 2), wrapped(q), nullptr, chance(50) ? whole(between(1, 2)) : nullptr}));
     case 3:
-      return of_unknown_size(
-          make(Form::slice, array_of("?", row), {array(array_of(dim, row), 2), q, nullptr, whole(between(-2, -1))}));
-    case 4: return of_unknown_size(make(Form::replicate, array_of("?", row), {q, element(row, 1)}));
+      return of_unknown_size(make(Form::slice, array_of("?", row),
+                                  {array(array_of(dim, row), 2), wrapped(q), nullptr, whole(between(-2, -1))}));
+    case 4: return of_unknown_size(make(Form::replicate, array_of("?", row), {wrapped(q), element(row, 1)}));
     case 5: {
       const Pattern i{fresh("at"), i64, {}};
       const Scope scope(*this);
       bind(i);
-      Tree made = make(Form::tabulate, array_of("?", row), {binary(BinaryOp::sub, size, q)}, {{{i}, element(row, 2)}});
+      Tree made =
+          make(Form::tabulate, array_of("?", row), {wrapped(binary(BinaryOp::sub, size, q))}, {{{i}, element(row, 2)}});
       return of_unknown_size(std::move(made));
     }
     case 6: {
@@ -240,11 +251,11 @@ Tree Generator::failing(Pattern& pattern, std::vector<std::string>& sizes) {
     case 10: {
       pattern.type = array_of(dim, row);
       return make(Form::update, pattern.type,
-                  {make(Form::copy, pattern.type, {array(pattern.type, 1)}), q, element(row, 1)});
+                  {make(Form::copy, pattern.type, {array(pattern.type, 1)}), wrapped(q), element(row, 1)});
     }
     default:
       return of_unknown_size(
-          make(chance(50) ? Form::take : Form::drop, array_of("?", row), {q, array(array_of(dim, row), 2)}));
+          make(chance(50) ? Form::take : Form::drop, array_of("?", row), {wrapped(q), array(array_of(dim, row), 2)}));
   }
 }
 

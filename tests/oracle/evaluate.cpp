@@ -101,10 +101,16 @@ Evaluator::Slice Evaluator::slice(const Node& node, std::int64_t length) {
   const std::int64_t end = node.kids[2] ? whole(node.kids[2]) : sign < 0 ? -1 : length;
   bool good = sign != 0;
   if (good) {
-    slice.count = (end - slice.first + slice.stride - sign) / slice.stride;
-    const std::int64_t last = slice.first + (slice.count - 1) * slice.stride;
-    good =
-        slice.count == 0 || (slice.count > 0 && slice.first >= 0 && slice.first < length && last >= 0 && last < length);
+    // As the manual counts them, all of it modulo 2^64: (end - first + stride - sign) / stride.
+    const auto i64 = [](std::int64_t x) { return integer(ScalarType::i64, x); };
+    const Number distance = apply(BinaryOp::sub, i64(end), i64(slice.first));
+    const Number steps = apply(BinaryOp::add, distance, i64(slice.stride - sign));
+    slice.count = apply(BinaryOp::quot, steps, i64(slice.stride)).whole;
+    good = slice.count == 0;
+    if (slice.count > 0 && slice.count <= length) {
+      const std::int64_t last = slice.first + (slice.count - 1) * slice.stride;
+      good = slice.first >= 0 && slice.first < length && last >= 0 && last < length;
+    }
   }
   if (!good) fail("Index [");
   return slice;

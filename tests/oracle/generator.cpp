@@ -200,6 +200,7 @@ Case Generator::run() {
                     {"ys", array_of("m", scalar_type(any_scalar())), {}},
                     {"rows", rows, {}},
                     {"q", i64, {}},
+                    {"h", i64, {}},
                     {"r", chance(50) ? any_element() : operator_type(), {}}};
   if (chance(40)) program.params.push_back({"zs", array_of("n", operator_type()), {}});
   for (const Pattern& param : program.params) bind(param);
@@ -218,6 +219,7 @@ Case Generator::run() {
     for (const Pattern& param : program.params) {
       arguments.values.push_back(argument(param.type, arguments));
       if (param.name == "q") arguments.values.back().number = integer(ScalarType::i64, between(-3, 6));
+      if (param.name == "h") arguments.values.back().number = integer(ScalarType::i64, between(-2, 1) * (1LL << 62));
     }
     result.arguments.push_back(std::move(arguments));
   }

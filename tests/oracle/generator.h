@@ -2,6 +2,10 @@
 // the corners of their types, slices from the end, operators that do not commute, duplicate and stray indices, arrays
 // overwritten inside maps, sizes of zero and less, and programs that fail. Typed by construction.
 //
+// Sizes, bounds and counts are also written by a detour whose parts wrap, `h * 4 + e` where h is a multiple of 2^62:
+// every backend and the interpreter share the front end's polynomials, so only an evaluator of its own sees one that
+// does not wrap.
+//
 // Sums of floats are of small integers, and the operands of min and max have no negative zero, so that every order of
 // evaluation gives the same bits. What is scattered to one position twice is the same both times.
 #pragma once
@@ -77,6 +81,7 @@ class Generator {
   Tree from_array(const Type& type, int depth);
   Tree small_index(std::int64_t below, int depth);   // from 0 on
   Tree index_in(const std::string& dim, int depth);  // of a dim that is known not to be empty
+  Tree wrapped(Tree x);                              // an i64, often by way of sums and products that wrap
 
   // operators.cpp
   Operator any_operator(const Type& type);

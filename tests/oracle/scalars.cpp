@@ -29,6 +29,23 @@ Tree Generator::index_in(const std::string& dim, int depth) {
                 variable(dim, scalar_type(ScalarType::i64)));
 }
 
+// The same number: 4 * h and h * h are 0 modulo 2^64.
+Tree Generator::wrapped(Tree x) {
+  const Tree h = variable("h", scalar_type(ScalarType::i64));
+  const auto times = [](Tree a, std::int64_t k) { return binary(BinaryOp::mul, std::move(a), whole(k)); };
+  const std::int64_t k = between(1, 3);
+  switch (between(0, 7)) {
+    case 0: return binary(BinaryOp::add, times(h, 4 * k), x);
+    case 1: return binary(BinaryOp::sub, x, times(h, 4 * k));
+    case 2:  // (h + k) * 4 + (x - 4 k)
+      return binary(BinaryOp::add, times(binary(BinaryOp::add, h, whole(k)), 4),
+                    binary(BinaryOp::sub, x, whole(4 * k)));
+    case 3: return binary(BinaryOp::add, binary(BinaryOp::mul, h, h), x);
+    case 4: return binary(BinaryOp::add, binary(BinaryOp::add, times(h, 2), x), times(h, 2));
+    default: return x;
+  }
+}
+
 // An element of an array in scope, or of a row of one; of arrays that may be empty only behind a question.
 Tree Generator::from_array(const Type& type, int depth) {
   const Tree source = any_variable([&](const Type& t) {
