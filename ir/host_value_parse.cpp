@@ -85,13 +85,14 @@ class ValueParser {
     shape_.clear();
     elements_.clear();
     rank_.reset();
+    type_.reset();
     if (next_is("[")) {
       row(0);
     } else {
       scalar();
     }
     if (!error_.empty()) return {};
-    HostValue result = HostValue::zeros(elements_.front().type(), std::move(shape_));
+    HostValue result = HostValue::zeros(*type_, std::move(shape_));
     for (std::size_t k = 0; k < elements_.size(); ++k) result.set(static_cast<std::int64_t>(k), elements_[k]);
     return result;
   }
@@ -110,6 +111,8 @@ class ValueParser {
       skip_blanks();
       if (next_is("[")) {
         row(depth + 1);
+      } else if (next_is("\"") || next_is("empty(")) {
+        part(depth + 1);
       } else if (rank_.value_or(depth + 1) != depth + 1) {
         fail("a number where other rows have a row");
       } else {
@@ -125,6 +128,28 @@ class ValueParser {
       fail_at(start, fmt::format("a row of {} elements where the first has {}", count, shape_[depth]));
   }
 
+  // A string or an array without elements as a row.
+  void part(std::size_t depth) {
+    const std::size_t start = at_;
+    const HostValue part = take("\"") ? string() : (take("empty("), empty());
+    if (!error_.empty()) return;
+    const std::size_t rank = depth + part.shape.size();
+    if (rank > kMaxRank) return fail_at(start, fmt::format("an array of more than {} dims", kMaxRank));
+    if (rank_.value_or(rank) != rank)
+      return fail_at(start, fmt::format("a row of {} dims where other rows have {}", rank - depth, *rank_ - depth));
+    if (type_.value_or(part.type) != part.type)
+      return fail_at(start, fmt::format("a row of type {} in an array of {}", to_text(part.type), to_text(*type_)));
+    rank_ = rank;
+    type_ = part.type;
+    for (std::size_t k = 0; k < part.shape.size(); ++k) {
+      if (shape_.size() == depth + k) shape_.push_back(part.shape[k]);
+      if (shape_[depth + k] != part.shape[k])
+        return fail_at(start,
+                       fmt::format("a row of {} elements where the first has {}", part.shape[k], shape_[depth + k]));
+    }
+    for (std::int64_t k = 0; k < part.element_count(); ++k) elements_.push_back(part.at(k));
+  }
+
   // Appends to elements_.
   void scalar() {
     skip_blanks();
@@ -132,8 +157,7 @@ class ValueParser {
     std::string text;
     for (char c : word())
       if (c != '_') text += c;
-    std::optional<ScalarType> array_type;
-    if (!elements_.empty()) array_type = elements_.front().type();
+    const std::optional<ScalarType> array_type = type_;
     // A number with a fraction is no integer, whatever is asked for.
     const bool fits = number_type_ && (is_float(*number_type_) ||
                                        (is_integer(*number_type_) && text.find_first_of(".eE") == std::string::npos));
@@ -148,6 +172,7 @@ class ValueParser {
       return fail_at(start, fmt::format("an element of type {} in an array of {}", to_text(element->type()),
                                         to_text(*array_type)));
     elements_.push_back(*element);
+    type_ = element->type();
   }
 
   // The same number for a hexadecimal or binary one.
@@ -294,6 +319,7 @@ class ValueParser {
   std::vector<std::int64_t> shape_;
   std::vector<Scalar> elements_;
   std::optional<std::size_t> rank_;
+  std::optional<ScalarType> type_;         // of its elements
   std::optional<ScalarType> number_type_;  // of numbers without suffix
 };
 

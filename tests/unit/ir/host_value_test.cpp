@@ -71,6 +71,12 @@ TEST_CASE("host value: other ways to write the same") {
                         {"[1f32, 0x10]", "[1.0f32, 16.0f32]"},
                         {"\"hi\\n\"", "[104u8, 105u8, 10u8]"},
                         {"\"\"", "empty([0]u8)"},
+                        {"[\"ab\", \"cd\"]", "[[97u8, 98u8], [99u8, 100u8]]"},
+                        {"[[\"a\"], [\"b\",],]", "[[[97u8]], [[98u8]]]"},
+                        {"[\"ab\", [1, 2u8]]", "[[97u8, 98u8], [1u8, 2u8]]"},
+                        {"[\"\", \"\"]", "empty([2][0]u8)"},
+                        {"[empty([0]i32), empty([0]i32)]", "empty([2][0]i32)"},
+                        {"[[empty([0][3]f16)]]", "empty([1][1][0][3]f16)"},
                         {"empty( [0] [2] i32 )", "empty([0][2]i32)"}}) {
     CAPTURE(c.text);
     auto read = apl::parse_values(c.text);
@@ -106,6 +112,12 @@ TEST_CASE("host value: what is wrong is said, with its place") {
                         {"empty([0]x32)", "expected the type of the elements", 1, 10},
                         {"empty([a]i32)", "expected a size", 1, 8},
                         {"\"abc", "a string without an end", 1, 1},
+                        {"[\"ab\", \"c\"]", "a row of 1 elements where the first has 2", 1, 8},
+                        {"[1, \"c\"]", "a row of 1 dims where other rows have 0", 1, 5},
+                        {"[\"c\", 1]", "a number where other rows have a row", 1, 7},
+                        {"[[1], \"c\"]", "a row of type u8 in an array of i32", 1, 7},
+                        {"[empty([0]i32), empty([0][1]i32)]", "a row of 2 dims where other rows have 1", 1, 17},
+                        {"[\"c\", empty([0]u8)]", "a row of 0 elements where the first has 1", 1, 7},
                         {"]", "expected a value, found `]`", 1, 1}}) {
     CAPTURE(c.text);
     auto read = apl::parse_values(c.text);
