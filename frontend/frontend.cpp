@@ -1,6 +1,7 @@
 #include "frontend/frontend.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -24,21 +25,24 @@ namespace {
 // More errors than this are rarely read, and one mistake may cause many.
 constexpr int kMaxErrors = 50;
 
-// What the parts of the frontend say one after the other: the program's own file first, in the order of its lines, then
-// imported ones.
+// What the parts of the frontend say one after the other: errors of imported files first, as those of other files may
+// follow from them, then the program's own file in the order of its lines, then warnings about imported ones.
 class Diagnostics {
  public:
   DiagnosticSink sink() {
     return [this](const Diagnostic& diagnostic) { all_.push_back(diagnostic); };
   }
-  void name_files(std::string main, std::vector<frontend::SourceInfo> sources) {
+  // `loaded`: the imported files, each after those that it imports.
+  void name_files(std::string main, std::vector<frontend::SourceInfo> sources,
+                  const std::vector<frontend::ImportedFile>& loaded) {
     main_ = std::move(main);
     sources_ = std::move(sources);
+    for (std::size_t k = 0; k < loaded.size(); ++k) loaded_[loaded[k].name] = k;
   }
   void give(const DiagnosticSink& sink) {
     if (!sink) return;
-    std::ranges::stable_sort(all_, {}, [](const Diagnostic& diagnostic) {
-      return std::pair(diagnostic.location.line, diagnostic.location.column);
+    std::ranges::stable_sort(all_, {}, [this](const Diagnostic& diagnostic) {
+      return std::tuple(order_of(diagnostic), diagnostic.location.line, diagnostic.location.column);
     });
     int errors = 0;
     std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> said;
@@ -50,6 +54,13 @@ class Diagnostics {
   }
 
  private:
+  std::size_t order_of(const Diagnostic& diagnostic) const {
+    const std::uint32_t file = frontend::file_of(diagnostic.location);
+    const auto found = file > 0 && file <= sources_.size() && diagnostic.severity == Severity::error
+                           ? loaded_.find(name_of(file))
+                           : loaded_.end();
+    return found == loaded_.end() ? loaded_.size() : found->second;
+  }
   const std::string& name_of(std::uint32_t file) const { return file == 0 ? main_ : sources_[file - 1].name; }
 
   // With the file in its place, and the imports that lead to it as notes.
@@ -80,6 +91,7 @@ class Diagnostics {
   std::vector<Diagnostic> all_;
   std::string main_;
   std::vector<frontend::SourceInfo> sources_;
+  std::map<std::string, std::size_t> loaded_;
 };
 
 std::optional<std::string> read_from_disk(const std::string& name) {
@@ -98,7 +110,7 @@ std::optional<frontend::Checked> front(const SourceFile& source, Diagnostics& di
   };
   frontend::Program program = frontend::parse_program(source.text, counted);
   frontend::load_imports(program, source.name, source.read ? source.read : read_from_disk, counted);
-  diagnostics.name_files(source.name, program.sources);
+  diagnostics.name_files(source.name, program.sources, program.files);
   const bool syntax_failed = failed;
   const DiagnosticSink types = [&](const Diagnostic& diagnostic) {
     if (!syntax_failed || diagnostic.code != Code::type_unknown_name) counted(diagnostic);

@@ -125,6 +125,7 @@ class Consumption {
   Outlines outlines_;
   Paths paths_;
   bool failed_ = false;
+  bool silent_ = false;
   int errors_ = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::string>> reported_;
 

@@ -127,8 +127,8 @@ FlowPtr Consumption::specified(const Definition& definition, const TypeExpr& spe
   const FlowPtr type = written(spec, outlines_.of(type_of(*definition.body)));
   if (!std::holds_alternative<Hole>(definition.body->node))
     check_compatible(type, value, definition.name_location,
-                     "Module does not match its module type: the value does not have the type of val " +
-                         definition.name + " : " + to_text(spec) + ", but " +
+                     "Module type specifies val " + definition.name + " : " + to_text(spec) +
+                         ", but the module defines \"" + definition.name + "\" as " +
                          text_with_consumption(store_, type_of(*definition.body), value));
   return without_aliases(type->kind == Flow::Kind::arrow ? type : with_uniqueness(type, false));
 }

@@ -185,6 +185,7 @@ std::string Consumption::describe(VarId variable) const {
 }
 
 void Consumption::report(Code code, Location location, std::string message, std::vector<Note> notes) {
+  if (silent_) return;
   failed_ = true;
   // Loops look at their bodies several times.
   if (!reported_.emplace(location.line, location.column, message).second) return;

@@ -153,8 +153,10 @@ ModulePtr Modules::apply_lambda(const ModuleFunction& function, const ModulePtr&
   ModulePtr result = given;
   if (!given->wrong) {
     checker_.scope_.enter(own.param.name, given);
+    const std::size_t first = checker_.out_.globals.size();
     result = module(*own.body);
     if (own.result) result = coerce(result, interface(*own.result), true, location);
+    for (std::size_t k = first; k < checker_.out_.globals.size(); ++k) checker_.out_.globals[k].applied = true;
   }
   checker_.scope_ = std::move(scope);
   applying_ = outer;

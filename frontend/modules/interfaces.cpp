@@ -1,4 +1,6 @@
 // Module types.
+#include <range/v3/view/zip.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -184,6 +186,16 @@ InterfacePtr Modules::with(const ModuleTypeWith& with, Location location) {
     return wrong_interface();
   }
   if (!match_type(name, *wanted, actual, with.type.location, "Cannot refine a type: ")) return wrong_interface();
+  for (const auto& [param, given] : ranges::views::zip(wanted->function.params, actual.function.params)) {
+    if (param.is_size) continue;
+    const TypeParamInfo& asked = store_.type_param(param.type);
+    const TypeParamInfo& has = store_.type_param(given.type);
+    if ((has.lifted || !asked.lifted) && (has.size_lifted || !asked.size_lifted)) continue;
+    report(Code::type_mismatch, with.type.location,
+           "Cannot refine a type: \"" + name + "\" takes any type for its parameter \"" + asked.name + "\", which is " +
+               (asked.lifted ? "lifted" : "size-lifted") + ", and the type that refines it does not");
+    return wrong_interface();
+  }
   TypeMap map;
   map.abstracts.emplace(*wanted->abstract, actual.function);
   Interface result = *substitute(base, map);

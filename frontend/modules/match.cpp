@@ -57,6 +57,7 @@ ModulePtr Modules::coerce(const ModulePtr& module, const InterfacePtr& interface
   Matching matching{.location = location, .opaque = opaque, .own = {interface->own.begin(), interface->own.end()}};
   matching.existential.insert(interface->existential.begin(), interface->existential.end());
   if (!match_types(*module, *interface, "", matching)) return wrong();
+  if (!match_plain_types(*module, *interface, "", matching)) return wrong();
   if (!match_constants(*module, *interface, "", matching)) return wrong();
   if (opaque) {
     for (const auto& [id, function] : matching.inside.abstracts) {
@@ -99,11 +100,38 @@ bool Modules::match_types(const ModuleValue& module, const Interface& interface,
       report(Code::type_mismatch, matching.location,
              kMismatch + "it does not define a module named \"" + path + name + "\"");
       all = false;
+    } else if (!wanted->from && actual->second->function) {
+      report(Code::type_mismatch, matching.location,
+             kMismatch + "\"" + path + name + "\" is a parametric module, and its module type has no parameter");
+      all = false;
     } else if (!wanted->from) {
       all = match_types(*actual->second, *wanted, path + name + ".", matching) && all;
     }
   }
   return all;
+}
+
+// Types without sizes that are no abstract ones are the same in both: what values are of wrong types follows from that.
+bool Modules::match_plain_types(const ModuleValue& module, const Interface& interface, const std::string& path,
+                                const Matching& matching) {
+  const int errors = checker_.errors_;
+  for (const auto& [name, wanted] : interface.types) {
+    bool sized = false;
+    store_.walk(
+        wanted->function.body, [](Ty, const TyNode&) {}, [&](Size, const SizeNode&) { sized = true; });
+    if (!sized) match_abbreviation(path + name, *wanted, *member_type(module, name), matching);
+  }
+  for (const auto& [name, wanted] : interface.modules)
+    if (!wanted->from) match_plain_types(*module.members.modules.at(name), *wanted, path + name + ".", matching);
+  return checker_.errors_ == errors;
+}
+
+// `type vector [n] 't`.
+std::string Modules::type_text(const std::string& name, const TypeBinding& type) const {
+  std::string text = "type " + name;
+  for (const TypeFunction::Param& param : type.function.params)
+    text += param.is_size ? " [" + store_.binder(param.size).name + "]" : " '" + store_.type_param(param.type).name;
+  return text;
 }
 
 // Whether the types have the same parameters.
@@ -115,8 +143,8 @@ bool Modules::match_type(const std::string& name, const TypeBinding& wanted, con
   const auto& params = actual.function.params;
   if (std::ranges::equal(wanted.function.params, params, same_kind)) return true;
   report(Code::type_mismatch, location,
-         mismatch + "the type \"" + name + "\" has other parameters: " + std::to_string(wanted.function.params.size()) +
-             " expected, " + std::to_string(params.size()) + " given",
+         mismatch + "it defines " + type_text(name, actual) + ", but the module type requires " +
+             type_text(name, wanted) + " with other parameters",
          {{"the module type asks for it here", wanted.location}});
   return false;
 }
@@ -210,8 +238,8 @@ void Modules::match_abbreviation(const std::string& name, const TypeBinding& wan
   const Ty given = with_any_sizes(store_.apply(actual.function, types, sizes));
   if (!checker_.unifier_.unify(expected, given)) return;
   report(Code::type_mismatch, matching.location,
-         kMismatch + "type " + name + " = " + store_.to_text(expected) + " is expected, but it is " +
-             store_.to_text(given),
+         kMismatch + "it defines " + type_text(name, wanted) + " = " + store_.to_text(given) +
+             ", but module type requires " + type_text(name, wanted) + " = " + store_.to_text(expected),
          {{"the module type asks for it here", wanted.location}});
 }
 
@@ -313,8 +341,8 @@ std::optional<Target> Modules::match_value(const std::string& name, const std::s
                                  : store_.to_text(given);
     if (const auto clash = checker_.unifier_.unify(expected, given)) {
       checker_.mismatch(*clash, matching.location, expected, given,
-                        kMismatch + "the value \"" + path + name + "\" does not have the type of " +
-                            spec_text(name, wanted, inside) + ", but " + text);
+                        "Module type specifies " + spec_text(path + name, wanted, inside) +
+                            ", but the module defines \"" + name + "\" as " + text);
       return std::nullopt;
     }
     checker_.generalise(inside, 0, nullptr, sizes);

@@ -111,6 +111,9 @@ class Modules {
                                     Resolution actual, Matching& matching);
   Ty with_open_sizes(Ty type, const std::set<BinderId>& open, Location location, std::vector<BinderId>& unknown);
   TypeBindingPtr member_type(const ModuleValue& module, const std::string& name) const;
+  bool match_plain_types(const ModuleValue& module, const Interface& interface, const std::string& path,
+                         const Matching& matching);
+  std::string type_text(const std::string& name, const TypeBinding& type) const;
   std::string spec_text(const std::string& name, const Interface::Value& value, Ty type) const;
   void report_missing(const std::string& name, const std::string& path, const Interface::Value& wanted,
                       const Matching& matching);

@@ -166,6 +166,7 @@ Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr
     pattern(*param, type, names);
     require_irrefutable(*param);
     types.push_back(out_.pattern_types[param->id]);
+    if (std::holds_alternative<PatternTyped>(param->node)) unifier_.add_parameter(types.back());
   }
   ++level_;
   Ty type;

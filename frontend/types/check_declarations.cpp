@@ -1,5 +1,6 @@
 // Definitions, generalisation, defaults, and what must hold of an entry.
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "frontend/modules/modules.h"
@@ -58,6 +59,7 @@ TypeBinding Checker::type_binding(const TypeDefinition& definition, const TypeEx
   const Ty type = type_of(*written);
   TypeMap open;
   std::vector<Size> variables;
+  std::vector<BinderId> anonymous;
   store_.walk(
       type, [](Ty, const TyNode&) {},
       [&](Size size, const SizeNode& node) {
@@ -71,9 +73,16 @@ TypeBinding Checker::type_binding(const TypeDefinition& definition, const TypeEx
                                                      .level = level,
                                                      .type = store_.scalar(ScalarType::i64)}));
     open.size_variables.emplace(variable.id, store_.name(binding.existential.back()));
+    if (!named_existentials_.contains(variable.id)) anonymous.push_back(binding.existential.back());
   }
   binding.function.body = store_.substitute(type, open);
   check_abbreviation(definition, binding);
+  const std::unordered_set<BinderId> constructive = sizes_of({binding.function.body});
+  if (!std::ranges::all_of(anonymous, [&](BinderId size) { return constructive.contains(size); }))
+    report(
+        Code::type_ambiguous, written->location,
+        "Type abbreviation contains an anonymous size not used constructively as an array size: no value of type \"" +
+            definition.name + "\" has an array of that size");
   return binding;
 }
 
@@ -149,12 +158,11 @@ void Checker::check_abbreviation(const TypeDefinition& definition, const TypeBin
   }
   std::unordered_set<BinderId> mentioned;
   store_.mentioned(binding.function.body, mentioned);
-  const std::unordered_set<BinderId> constructive = sizes_of({binding.function.body});
   for (const TypeFunction::Param& param : binding.function.params) {
-    if (!param.is_size || (functions && mentioned.contains(param.size)) || constructive.contains(param.size)) continue;
+    if (!param.is_size || mentioned.contains(param.size)) continue;
     report(Code::type_ambiguous, store_.binder(param.size).location,
-           "Size parameter \"" + store_.binder(param.size).name + "\" of type \"" + definition.name +
-               "\" is not used constructively: it is the size of no array");
+           "Size parameter \"[" + store_.binder(param.size).name + "]\" of type \"" + definition.name +
+               "\" is unused: no size in it mentions the parameter");
   }
 }
 
@@ -165,23 +173,67 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
   check_redefinition(definition.name, definition.name_location);
   const bool before = std::exchange(failed_, false);
   const Definition* outer = std::exchange(defined_, &definition);
-  {
-    Scope scope(*this);
-    level_ = 1;
-    Names names;
-    enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
-    global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
-    solve_constructors(false);
-    solve_fields(true);
-    solve_constructors(true);
-    apply_defaults(global, definition);
-    check_literals();
-    finish_definition(global, definition);
+  const Global blank = global;
+  const int errors = errors_;
+  held_.emplace();
+  unifier_.keep_parameters_open(true);
+  infer_definition(global, definition);
+  if (failed_ && unifier_.kept_open()) {
+    held_.emplace();
+    failed_ = false;
+    errors_ = errors;
+    for (const std::uint32_t expr : std::exchange(with_unknown_, {})) out_.unknown_sizes.erase(expr);
+    global = blank;
+    unifier_.keep_parameters_open(false);
+    infer_definition(global, definition);
   }
+  with_unknown_.clear();
+  const std::vector<Diagnostic> said = std::move(*held_);
+  held_.reset();
+  for (const Diagnostic& diagnostic : said) sink_(diagnostic);
   defined_ = outer;
   global.failed = failed_;
+  if (failed_) forget_inferred(global, definition);
   failed_ = failed_ || before;
   return add_global(std::move(global));
+}
+
+// `[]` of a parameter is any size: what a branch gives that may be the parameter, or an array of another size, has a
+// size of its own. Only where that cannot be, since something else needs both to be of one size, is the definition
+// looked at once more, with the parameter's size as the other one.
+void Checker::infer_definition(Global& global, const Definition& definition) {
+  Scope scope(*this);
+  level_ = 1;
+  Names names;
+  enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
+  global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
+  solve_constructors(false);
+  solve_fields(true);
+  solve_constructors(true);
+  apply_defaults(global, definition);
+  check_literals();
+  finish_definition(global, definition);
+}
+
+// Of a definition with an error only what is written of its type is believed: what would be wrong with its uses,
+// besides, follows from that error.
+void Checker::forget_inferred(Global& global, const Definition& definition) {
+  std::vector<TyArrow> arrows;
+  Ty rest = global.type;
+  for (const PatternPtr& param : definition.params) {
+    const auto* arrow = store_.get_if<TyArrow>(rest);
+    if (arrow == nullptr) break;
+    arrows.push_back(*arrow);
+    if (!std::holds_alternative<PatternTyped>(param->node)) arrows.back().from = store_.error();
+    rest = arrow->to;
+  }
+  if (!definition.result) rest = store_.error();
+  for (const TyArrow& arrow : std::views::reverse(arrows))
+    rest = store_.arrow(arrow.from, rest, arrow.param, definition.result ? arrow.unknown : std::vector<BinderId>{});
+  global.type = rest;
+  std::unordered_set<BinderId> mentioned;
+  store_.mentioned(rest, mentioned);
+  std::erase_if(global.sizes, [&](BinderId size) { return !mentioned.contains(size); });
 }
 
 // Constants of type i64 are sizes.
@@ -348,8 +400,7 @@ std::unordered_set<BinderId> Checker::sizes_of(const std::vector<Ty>& params) co
     } else if (const auto* sum = store_.get_if<TySum>(type)) {
       for (const auto& [name, payload] : sum->constructors) todo.insert(todo.end(), payload.begin(), payload.end());
     } else if (const auto* abstract = store_.get_if<TyAbstract>(type)) {
-      for (Size size : abstract->sizes) tell(size);
-      todo.insert(todo.end(), abstract->types.begin(), abstract->types.end());
+      for (Size size : abstract->sizes) tell(size);  // what it does with a type is hidden
     }
   }
   return found;

@@ -21,7 +21,14 @@ void Checker::report(Code code, Location location, std::string message, std::vec
   Diagnostic diagnostic = make_error(code, location, std::move(message));
   diagnostic.notes = std::move(notes);
   diagnostic.hint = std::move(hint);
-  sink_(diagnostic);
+  say(std::move(diagnostic));
+}
+
+void Checker::say(Diagnostic diagnostic) {
+  if (held_)
+    held_->push_back(std::move(diagnostic));
+  else
+    sink_(diagnostic);
 }
 
 void Checker::report_unknown(Code code, Location location, std::string message, std::string_view word,
@@ -45,7 +52,7 @@ void Checker::warn(Code code, Location location, std::string message) {
   if (!sink_) return;
   Diagnostic diagnostic = make_error(code, location, std::move(message));
   diagnostic.severity = Severity::warning;
-  sink_(diagnostic);
+  say(std::move(diagnostic));
 }
 
 // The fields that only one of two record types has.
@@ -126,6 +133,11 @@ bool Checker::is_part(Size part, Size whole) const {
   return found;
 }
 
+bool Checker::is_record(Ty type) const {
+  const auto* record = store_.get_if<TyRecord>(type);
+  return record && !store_.is_tuple(*record);
+}
+
 void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what) {
   std::string message = what;
   if (clash.kind != Clash::Kind::functional && clash.kind != Clash::Kind::equality && clash.kind != Clash::Kind::scalar)
@@ -137,6 +149,11 @@ void Checker::mismatch(const Clash& clash, Location location, Ty expected, Ty ac
         message += ". The record types have unshared fields: " + fields + ".";
       else if (const std::string constructors = unshared_constructors(clash.a, clash.b); !constructors.empty())
         message += ". Unshared constructors: " + constructors + ".";
+      else if ((store_.get_if<TySum>(clash.a) != nullptr) != (store_.get_if<TySum>(clash.b) != nullptr))
+        message += ". Cannot unify a type that must be a sum with one that is none";
+      else if (is_record(clash.a) != is_record(clash.b))
+        message += ". Cannot unify " + store_.to_text(is_record(clash.a) ? clash.b : clash.a) +
+                   " with type that must be a record";
       break;
     case Clash::Kind::sizes:
       code = Code::type_size_mismatch;

@@ -170,6 +170,12 @@ Ty Checker::infer_if(const Expr& expr, const IfExpr& branch, Ty expected) {
 Ty Checker::join_branches(const Expr& expr, const std::vector<Branch>& branches, BinderId inside,
                           const std::string& name) {
   const std::string called = "this '" + name + "'";
+  // A constructor is of the sum type that another branch has, but for sizes.
+  for (const Branch& known : branches)
+    if (store_.get_if<TySum>(known.type))
+      for (const Branch& open : branches)
+        if (store_.get_if<TyVar>(open.type)) unifier_.unify(open.type, loosened(known.type));
+  if (!pending_constructors_.empty()) solve_constructors(false);
   Ty type = branches.front().type;
   std::string why;
   for (std::size_t k = 1; k < branches.size(); ++k) {
@@ -238,8 +244,13 @@ Ty Checker::infer_ascribe(const Ascribe& ascribe) {
     return type;
   }
   // `[]` asks for no size: it is that of the expression.
-  const Ty open = with_sizes(
-      type, [&](Size size) { return store_.get_if<SizeVar>(size) ? size : store_.size_variable(level_, {}); });
+  const Ty open = with_sizes(type, [&](Size size) {
+    if (store_.get_if<SizeVar>(size)) return size;
+    const Size own = store_.size_variable(level_, ascribe.x->location);
+    if (!std::holds_alternative<Hole>(ascribe.x->node))
+      instances_.push_back({{}, own, ascribe.x->location, "of what this size coercion is applied to", true});
+    return own;
+  });
   unify(open, actual, ascribe.x->location, "Expression cannot be coerced to this type");
   return type;
 }
@@ -259,7 +270,7 @@ Ty Checker::infer_update(const Expr& expr, const UpdateExpr& update) {
   // A field is replaced, not written to: the new value may have other sizes.
   const Ty value = infer(*update.value, target);
   if (const auto clash = unifier_.unify(loosened(target), value))
-    mismatch(*clash, update.value->location, target, value, what);
+    mismatch(*clash, update.value->location, target, value, what + " but type " + store_.to_text(value));
   return with_field(type, update.steps, 0, value);
 }
 
@@ -345,6 +356,7 @@ Size Checker::unknown_size(const std::string& name, Location location, std::uint
                                              .type = store_.scalar(ScalarType::i64),
                                              .why = std::move(why)});
   out_.unknown_sizes[expr].push_back(binder);
+  with_unknown_.push_back(expr);
   return store_.name(binder);
 }
 

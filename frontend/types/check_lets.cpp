@@ -1,5 +1,6 @@
 // Lets and loops: scopes, and sizes that leave them.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "frontend/types/checker.h"
@@ -8,6 +9,8 @@ namespace apl::frontend {
 
 namespace {
 
+// Types whose parts are shared may be far larger written out; those of programs are not.
+constexpr std::size_t kMaxCountedType = 2000;
 constexpr Constraint kLoop{.first_order = true, .reason = "a loop parameter"};
 constexpr int kMaxSizeNodes = 32;
 constexpr int kMaxEscape = 32;
@@ -58,12 +61,16 @@ void Checker::let_pattern(const LetPattern& let) {
   pattern(*let.pattern, type, names);
   own_names_.reset();
   require_irrefutable(*let.pattern);
-  std::unordered_set<BinderId> mentioned;
-  sizes_in(*let.pattern, mentioned);
-  for (BinderId size : sizes)
-    if (errors_ == errors && !mentioned.contains(size))
-      report(Code::type_ambiguous, store_.binder(size).location,
-             "Size [" + store_.binder(size).name + "] unused in pattern: nothing says what it is");
+  std::unordered_set<BinderId> mentioned, concrete;
+  sizes_in(*let.pattern, mentioned, concrete);
+  for (BinderId size : sizes) {
+    if (errors_ != errors || concrete.contains(size)) continue;
+    const std::string name = "[" + store_.binder(size).name + "]";
+    report(Code::type_ambiguous, store_.binder(size).location,
+           mentioned.contains(size)
+               ? "Cannot bind " + name + " as it is never used as the size of a concrete (non-function) value."
+               : "Size " + name + " unused in pattern: nothing says what it is");
+  }
   out_.pattern_sizes[let.pattern->id] = std::move(sizes);
   const Pattern* name = let.pattern.get();
   while (const auto* typed = std::get_if<PatternTyped>(&name->node)) name = typed->pattern.get();
@@ -75,17 +82,27 @@ void Checker::let_pattern(const LetPattern& let) {
   if (auto size = as_size(*let.value, budget); size && !store_.mentions(*size, binder)) let_sizes_[binder] = *size;
 }
 
-// Names of sizes in the types that are written in a pattern.
-void Checker::sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& names) const {
+// Names of sizes in the types that are written in a pattern, and those among them that are not of functions alone.
+void Checker::sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& names,
+                       std::unordered_set<BinderId>& concrete) {
+  const auto sizes_in = [&](const Pattern& part) { this->sizes_in(part, names, concrete); };
   if (const auto* typed = std::get_if<PatternTyped>(&pattern.node)) {
-    store_.mentioned(out_.pattern_types[pattern.id], names);
-    sizes_in(*typed->pattern, names);
+    const Ty type = out_.pattern_types[pattern.id];
+    store_.mentioned(type, names);
+    concrete.merge(sizes_of({type}));
+    with_sizes(type, [&](Size size) {
+      store_.walk_size(size, [&](Size, const SizeNode& node) {
+        if (const auto* name = std::get_if<SizeName>(&node)) concrete.insert(name->binder);
+      });
+      return size;
+    });
+    sizes_in(*typed->pattern);
   } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
-    for (const PatternPtr& element : tuple->elements) sizes_in(*element, names);
+    for (const PatternPtr& element : tuple->elements) sizes_in(*element);
   } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
-    for (const auto& field : record->fields) sizes_in(*field.value, names);
+    for (const auto& field : record->fields) sizes_in(*field.value);
   } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
-    for (const PatternPtr& part : constructor->payload) sizes_in(*part, names);
+    for (const PatternPtr& part : constructor->payload) sizes_in(*part);
   }
 }
 
@@ -106,13 +123,44 @@ void Checker::let_function(const LetFunction& let, const LetBinding& binding) {
   }
   for (BinderId binder : scheme.sizes) store_.binder(binder).level = outer + 1;
   scheme.written = scheme.params.size();
-  const std::unordered_set<std::uint32_t> results = results_of_functions(type);
-  generalise(type, outer, &scheme.params, scheme.sizes, &results);
+  const std::unordered_set<std::uint32_t> unused = unused_variables(type);
+  std::unordered_set<std::uint32_t> own = results_of_functions(type);
+  own.insert(unused.begin(), unused.end());
+  generalise(type, outer, &scheme.params, scheme.sizes, &own);
+  for (const std::uint32_t variable : unused)
+    if (const auto* param = store_.get_if<TyParam>(Ty{variable})) scheme.unused.insert(param->param);
   ++level_;
   const BinderId binder = bind(let.name, binding.location, type);
   out_.types[binding.id] = type;
   out_.binding_binders[binding.id] = binder;
   local_schemes_[binder] = std::move(scheme);
+}
+
+// Variables that are a part of one parameter and of nothing else: of what the function does not look at.
+std::unordered_set<std::uint32_t> Checker::unused_variables(Ty type) const {
+  std::unordered_map<std::uint32_t, int> times;
+  if (store_.tree_size(type) > kMaxCountedType) return {};
+  // Parts may be shared, and count wherever they stand.
+  const std::function<void(Ty)> count = [&](Ty part) {
+    part = store_.find(part);
+    const TyNode& node = store_.node(part);
+    if (std::holds_alternative<TyVar>(node)) ++times[part.id];
+    if (const auto* array = std::get_if<TyArray>(&node)) count(array->element);
+    if (const auto* arrow = std::get_if<TyArrow>(&node)) count(arrow->from), count(arrow->to);
+    if (const auto* record = std::get_if<TyRecord>(&node))
+      for (const auto& [name, field] : record->fields) count(field);
+    if (const auto* sum = std::get_if<TySum>(&node))
+      for (const auto& [name, payload] : sum->constructors) std::ranges::for_each(payload, count);
+    if (const auto* abstract = std::get_if<TyAbstract>(&node)) std::ranges::for_each(abstract->types, count);
+  };
+  count(type);
+  std::unordered_set<std::uint32_t> unused;
+  for (const auto* arrow = store_.get_if<TyArrow>(type); arrow != nullptr; arrow = store_.get_if<TyArrow>(arrow->to)) {
+    const auto* variable = store_.get_if<TyVar>(arrow->from);
+    const std::uint32_t id = store_.find(arrow->from).id;
+    if (variable != nullptr && !variable->constraint.equality && times[id] == 1) unused.insert(id);
+  }
+  return unused;
 }
 
 // Variables that parameters of function type give.
@@ -136,7 +184,8 @@ void Checker::check_local_uses() {
     const auto clash = unifier_.unify(loosened(before->second), loosened(use.type));
     if (clash)
       mismatch(*clash, use.location, before->second, use.type,
-               "Cannot apply \"" + store_.binder(use.function).name + "\" to functions with results of several types");
+               "Cannot apply \"" + store_.binder(use.function).name + "\" to " +
+                   (use.unused ? "arguments" : "functions with results") + " of several types");
   }
 }
 

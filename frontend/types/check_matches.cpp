@@ -49,8 +49,8 @@ bool Checker::solve_constructor(Ty sum, const std::string& name, const std::vect
   const auto* known = store_.get_if<TySum>(sum);
   if (known == nullptr) {
     report(Code::type_mismatch, location,
-           "Cannot match a constructor with a type that is no sum type: expected " + store_.to_text(sum) + ", got " +
-               constructor_text(store_, name, payload));
+           "Cannot unify type with constructors with one that is no sum type: expected " + store_.to_text(sum) +
+               ", got " + constructor_text(store_, name, payload));
     return true;
   }
   const auto found = std::ranges::find(known->constructors, name, [](const auto& c) { return c.first; });

@@ -248,7 +248,10 @@ Ty Checker::instantiate(Resolution& resolution, Location location, std::uint32_t
                 store_.binder(resolution.binder).name);
       for (std::size_t k = local->second.written; k < local->second.params.size(); ++k) {
         const ParamId param = local->second.params[k];
-        local_uses_.push_back({param, resolution.instance.params.at(param), location, resolution.binder});
+        const bool unused = local->second.unused.contains(param);
+        const Ty use = resolution.instance.params.at(param);
+        if (unused) unifier_.may_hide_sizes(use);
+        local_uses_.push_back({param, use, location, resolution.binder, unused});
       }
       return store_.substitute(type, resolution.instance);
     }
@@ -264,6 +267,7 @@ Ty Checker::instantiate(Resolution& resolution, Location location, std::uint32_t
                                                  .type = store_.scalar(ScalarType::i64)});
         resolution.instance.sizes.emplace(unknown, store_.name(here));
         out_.unknown_sizes[expr].push_back(here);
+        with_unknown_.push_back(expr);
       }
       return store_.substitute(global.type, resolution.instance);
     }

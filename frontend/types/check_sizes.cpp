@@ -68,7 +68,7 @@ struct OperationText {
 
 Size Checker::size_of_type(const Expr& expr) {
   const int errors = errors_;
-  check(expr, store_.scalar(ScalarType::i64), "This size does not have expected type");
+  check(expr, store_.scalar(ScalarType::i64), "Size \"" + to_text(expr) + "\" does not have expected type");
   // What is wrong with the expression was said.
   if (errors_ != errors) return store_.size_variable(level_, expr.location);
   int budget = kMaxSizeTerms;

@@ -1,4 +1,5 @@
 // Written types and sizes to terms.
+#include <algorithm>
 #include <utility>
 
 #include "frontend/types/checker.h"
@@ -8,6 +9,7 @@ namespace apl::frontend {
 namespace {
 
 constexpr Constraint kArrayElement{.first_order = true, .regular = true, .reason = "an array element"};
+constexpr std::size_t kMaxShownType = 200;
 // As many as a tag of type u8 tells apart.
 constexpr std::size_t kMaxConstructors = 256;
 
@@ -113,6 +115,12 @@ Ty Checker::type_of_sum(const TypeSum& sum) {
 
 Ty Checker::type_of_arrow(const TypeArrow& arrow) {
   Scope scope(*this);
+  const auto before = std::ranges::find(arrow_params_, arrow.param, &std::pair<std::string, Location>::first);
+  if (!arrow.param.empty() && before != arrow_params_.end())
+    report(Code::syntax_error, arrow.param_location,
+           "Name \"" + arrow.param + "\" also bound at " + std::to_string(before->second.line) + ":" +
+               std::to_string(before->second.column) + ", in the same function type");
+  arrow_params_.emplace_back(arrow.param, arrow.param_location);
   const Ty from = type_of(*arrow.from);
   ++level_;
   BinderId param = kNoId;
@@ -133,6 +141,7 @@ Ty Checker::type_of_arrow(const TypeArrow& arrow) {
                                          .type = store_.scalar(ScalarType::i64)}));
     return known.emplace(id, store_.name(unknown.back())).first->second;
   });
+  arrow_params_.pop_back();
   TypeMap inner;  // sizes that are computed from those
   for (const auto& [id, name] : known) inner.size_variables.emplace(id, name);
   to = store_.substitute(to, inner);
@@ -159,7 +168,9 @@ Ty Checker::type_of_exists(const TypeExists& exists) {
     else if (!constructive.contains(size) && !store_.contains_function(type))
       report(Code::type_ambiguous, binder.location,
              "Existential size \"" + binder.name + "\" is not used constructively: it is the size of no array");
-    open.sizes.emplace(size, store_.size_variable(level, binder.location));
+    const Size variable = store_.size_variable(level, binder.location);
+    named_existentials_.insert(variable.id);
+    open.sizes.emplace(size, variable);
   }
   return store_.substitute(type, open);
 }
@@ -205,10 +216,14 @@ Ty Checker::type_of_node(const TypeExpr& type) {
       binding && binding->liftedness != Liftedness::unlifted && !store_.get_if<TyError>(element)) {
     report(Code::type_mismatch, type.location,
            "Cannot create array of this type: \"" + name->name.to_string() + "\" is declared " +
-               (binding->liftedness == Liftedness::lifted ? "lifted" : "size-lifted") + ", and is no array's element");
+               (binding->liftedness == Liftedness::lifted ? "lifted: it might contain functions" : "size-lifted") +
+               ", and is no array's element");
     return store_.error();
   }
-  if (!require(element, kArrayElement, type.location, "Cannot create array of this type")) return store_.error();
+  const std::string what = store_.contains_function(element) && store_.tree_size(element) <= kMaxShownType
+                               ? "Cannot create array with elements of lifted type " + store_.to_text(element)
+                               : "Cannot create array of this type";
+  if (!require(element, kArrayElement, type.location, what)) return store_.error();
   return store_.array(size, element);
 }
 

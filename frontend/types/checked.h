@@ -39,6 +39,7 @@ struct Global {
   bool entry = false;
   bool abstract = false;           // its type is an abstract one
   bool failed = false;             // it has errors of its own
+  bool applied = false;            // of a parametric module that is applied, and was checked for every argument
   std::string label;               // its name with those of the modules that it is in
   const TypeExpr* spec = nullptr;  // of a value that a module type gives a type
 };

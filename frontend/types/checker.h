@@ -189,7 +189,7 @@ class Checker {
   Ty escape(Ty type, std::uint32_t level);
   std::optional<Size> resolved(Size size, const Visible& visible, int depth);
   Ty with_visible_sizes(Ty type, const Visible& visible);
-  void sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& names) const;
+  void sizes_in(const Pattern& pattern, std::unordered_set<BinderId>& names, std::unordered_set<BinderId>& concrete);
   bool is_small(Size size) const;
   Ty infer_loop(const Expr& expr, const LoopExpr& loop);
   struct LoopSizes;
@@ -201,7 +201,9 @@ class Checker {
 
   // check_declarations.cpp
   Target definition(const Declaration& declaration, const Definition& definition, bool program);
+  void infer_definition(Global& global, const Definition& definition);
   void finish_definition(Global& global, const Definition& definition);
+  void forget_inferred(Global& global, const Definition& definition);
   void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes,
                   const std::unordered_set<std::uint32_t>* only = nullptr);
   void apply_defaults(const Global& global, const Definition& definition);
@@ -223,7 +225,9 @@ class Checker {
                       std::vector<std::string> names);
   std::vector<std::string> names_in_scope() const;
   void warn(Code code, Location location, std::string message);
+  void say(Diagnostic diagnostic);
   bool is_part(Size part, Size whole) const;
+  bool is_record(Ty type) const;
   std::string unshared_fields(Ty expected, Ty actual) const;
   std::string unshared_constructors(Ty expected, Ty actual) const;
   void mismatch(const Clash& clash, Location location, Ty expected, Ty actual, const std::string& what);
@@ -252,7 +256,8 @@ class Checker {
     std::vector<ParamId> params;
     std::vector<BinderId> sizes;
     Ty type;
-    std::size_t written = 0;  // of the type parameters of a local function
+    std::size_t written = 0;             // of the type parameters of a local function
+    std::unordered_set<ParamId> unused;  // those of parameters that it does not look at
   };
   // What a local function's own type parameters became where it is used: types that differ in sizes at most.
   struct LocalUse {
@@ -260,11 +265,17 @@ class Checker {
     Ty type;
     Location location;
     BinderId function;
+    bool unused;  // the function does not look at it
   };
   std::vector<LocalUse> local_uses_;
+  std::unordered_set<std::uint32_t> unused_variables(Ty type) const;
   std::unordered_set<std::uint32_t> results_of_functions(Ty type) const;
   void check_local_uses();
-  const Definition* defined_ = nullptr;  // the definition that is being checked
+  const Definition* defined_ = nullptr;                         // the definition that is being checked
+  std::optional<std::vector<Diagnostic>> held_;                 // what was said of it, until it is said for good
+  std::vector<std::uint32_t> with_unknown_;                     // expressions in it that have unknown sizes
+  std::vector<std::pair<std::string, Location>> arrow_params_;  // of the function types that are being read
+  std::unordered_set<std::uint32_t> named_existentials_;        // variables of sizes that `?[n].` names
   void report_recursion(const Name& name);
   TypeBindingPtr accumulator_of();
   TypeBindingPtr accumulator_of_;

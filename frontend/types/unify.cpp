@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "frontend/syntax/ast.h"
 #include "ir/poly.h"
@@ -221,16 +222,18 @@ std::optional<Clash> Unifier::unify_variable(Ty variable, Ty type, bool swapped)
     return Clash{.kind = Clash::Kind::scope, .b = store_.param(*escaped), .escaped = kNoId};
   if (const auto escaped = store_.free_sizes(type, var.level); !escaped.empty()) {
     const bool own = std::ranges::all_of(escaped, [&](BinderId b) { return store_.binder(b).level == kNoLevel; });
-    const bool allowed =
-        std::ranges::any_of(existential_, [&](Ty t) { return store_.find(t) == store_.find(variable); });
+    const auto is_variable = [&](Ty t) { return store_.find(t) == store_.find(variable); };
+    const bool opens = std::ranges::any_of(existential_, is_variable);
+    const bool allowed = opens || std::ranges::any_of(hiding_, is_variable);
     if (!own || !allowed)
       return Clash{.kind = Clash::Kind::scope, .s = store_.name(escaped.front()), .escaped = escaped.front()};
     TypeMap marked;
     for (BinderId binder : escaped) {
       Binder marker = store_.binder(binder);
       marker.level = 0;
-      markers_.push_back(store_.add_binder(std::move(marker)));
-      marked.sizes.emplace(binder, store_.name(markers_.back()));
+      const BinderId made = store_.add_binder(std::move(marker));
+      if (opens) markers_.push_back(made);
+      marked.sizes.emplace(binder, store_.name(made));
     }
     type = store_.substitute(type, marked);
   }

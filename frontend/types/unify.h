@@ -51,6 +51,12 @@ class Unifier {
   // are added to `markers`.
   std::optional<Clash> unify_open(Ty expected, Ty actual, const std::vector<Ty>& variables,
                                   std::vector<BinderId>& markers);
+  // The variable is the type of a value that nothing looks at: it may become one whose sizes a function binds.
+  void may_hide_sizes(Ty variable) { hiding_.push_back(variable); }
+  // From now on `link` leaves sizes open that the types of parameters leave open; forgets those of before.
+  void keep_parameters_open(bool keep);
+  void add_parameter(Ty type);
+  bool kept_open() const { return kept_open_; }
   // Whether a type satisfies a constraint; variables inside take it over.
   std::optional<Clash> require(Ty type, const Constraint& constraint);
   // Whether two sizes are the same for sure, without binding anything.
@@ -83,7 +89,9 @@ class Unifier {
   int size_depth_ = 0;
   std::unordered_set<std::uint64_t> equal_;
   std::unordered_map<std::uint64_t, Ty> joined_;
-  std::vector<Ty> existential_;
+  std::vector<Ty> existential_, hiding_;
+  std::vector<Size> parameter_sizes_;
+  bool keeps_parameters_ = false, kept_open_ = false;
   std::vector<BinderId> markers_;
 };
 

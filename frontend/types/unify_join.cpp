@@ -7,9 +7,28 @@
 
 namespace apl::frontend {
 
+void Unifier::keep_parameters_open(bool keep) {
+  keeps_parameters_ = keep;
+  kept_open_ = false;
+  parameter_sizes_.clear();
+}
+
+void Unifier::add_parameter(Ty type) {
+  store_.walk(
+      type, [](Ty, const TyNode&) {},
+      [&](Size size, const SizeNode& node) {
+        if (std::holds_alternative<SizeVar>(node)) parameter_sizes_.push_back(size);
+      });
+}
+
 bool Unifier::link_variable(Size variable, Size size, BinderId inner) {
   const auto* var = store_.get_if<SizeVar>(variable);
   if (var == nullptr) return false;
+  const auto is_variable = [&](Size s) { return store_.find(s) == store_.find(variable); };
+  if (keeps_parameters_ && std::ranges::any_of(parameter_sizes_, is_variable)) {
+    kept_open_ = true;
+    return false;
+  }
   const std::uint32_t level = var->level;
   bool possible = true;
   store_.walk_size(size, [&](Size s, const SizeNode& node) {

@@ -62,7 +62,7 @@ TEST_CASE("what is consumed wrongly is refused, with the place and the variable"
             "Cannot apply \"map\" to \"eat\" (invalid type). Parameters are incompatible regarding consuming"},
            {"module m: { val f : [1]i32 -> i32 -> i32 } = { def f (xs: *[1]i32) (x: i32) = xs[0] + x }",
             "consume.unify-consuming-param@1:1",
-            "val f : [1]i32 -> i32 -> i32, but *[1]i32 -> i32 -> i32 (invalid type)"},
+            "val f : [1]i32 -> i32 -> i32, but the module defines \"f\" as *[1]i32 -> i32 -> i32 (invalid type)"},
            {"def ap (g: () -> *[]i32) = g () with [0] = 1 def f (xs: []i32) = ap (\\() : []i32 -> xs)",
             "consume.unify-uniqueness@1:69", "incompatible uniqueness"},
            // loops

@@ -47,12 +47,69 @@ TEST_CASE("an error in an imported file names it and the chain of imports") {
   const Files files = {{"dir/a.fut", "def x = 1i32\nimport \"b\""}, {"dir/b.fut", "\ndef y = 1i32 + true"}};
   const test::Outcome outcome = check_files("import \"a\"\nentry f = x + true", files);
   REQUIRE(outcome.diagnostics.size() == 2);
-  CHECK(outcome.places() == std::vector<std::string>{"type.mismatch@2:15", "type.mismatch@2:16"});
-  CHECK(outcome.diagnostics[0].file.empty());
-  CHECK(outcome.diagnostics[1].file == "dir/b.fut");
-  REQUIRE(outcome.diagnostics[1].notes.size() == 2);
-  CHECK(outcome.diagnostics[1].notes[0].message == "dir/b.fut is imported at dir/a.fut:2:1");
-  CHECK(outcome.diagnostics[1].notes[1].message == "dir/a.fut is imported at dir/main.fut:1:1");
+  CHECK(outcome.places() == std::vector<std::string>{"type.mismatch@2:16", "type.mismatch@2:15"});
+  CHECK(outcome.diagnostics[1].file.empty());
+  CHECK(outcome.diagnostics[0].file == "dir/b.fut");
+  REQUIRE(outcome.diagnostics[0].notes.size() == 2);
+  CHECK(outcome.diagnostics[0].notes[0].message == "dir/b.fut is imported at dir/a.fut:2:1");
+  CHECK(outcome.diagnostics[0].notes[1].message == "dir/a.fut is imported at dir/main.fut:1:1");
+}
+
+TEST_CASE("what follows from an error in another definition is not said, and an import's error comes first") {
+  const Files files = {{"dir/a.fut", "import \"b\" def twice x = helper (helper x)"},
+                       {"dir/b.fut", "def helper x = map (\\y -> undefined_name y) x def one k = 1f32 + missing * k"}};
+  const test::Outcome outcome =
+      check_files("import \"a\" import \"b\"\nentry f (xs: []i32) = helper xs\nentry g (x: i64) = one x", files);
+  CHECK(outcome.places() == std::vector<std::string>{"type.unknown-name@1:27", "type.unknown-name@1:66"});
+  for (const Diagnostic& diagnostic : outcome.diagnostics) CHECK(diagnostic.file == "dir/b.fut");
+  // What is written is believed, and what has nothing to do with it is said, last.
+  const test::Outcome two = check_files("import \"a\"\ndef g (x: f32) = f x\ndef h (y: bool) = y + 1i32",
+                                        {{"dir/a.fut", "def f (n: i32) : i32 = missing n"}});
+  REQUIRE(two.diagnostics.size() == 3);
+  CHECK(two.diagnostics[0].file == "dir/a.fut");
+  CHECK(two.diagnostics[1].location.line == 2);
+  CHECK(two.diagnostics[2].location.line == 3);
+}
+
+TEST_CASE("a parametric module is judged where nothing is known of its argument, not once more where it is applied") {
+  const std::string text =
+      "module type space = { type v val zero : v val add : v -> v -> v }\n"
+      "module arrays (S: { val n : i64 }) = { type v = [S.n]i32 def zero : v = rep 0 def add (a: v) (b: v) : v =\n"
+      "  map2 (+) a b }\n"
+      "module state (V: space) = { type s = {w: V.v, m: V.v} def initial (w: V.v) : s = {w, m = V.zero} }\n"
+      "module m = state (arrays { def n = 3i64 })\n"
+      "entry f = (m.initial (rep 1)).m";
+  const test::Outcome outcome = test::check_text(text);
+  CHECK_MESSAGE(outcome.accepted, outcome.messages());
+  // What it does with its own arrays is judged all the same.
+  CHECK_FALSE(
+      test::check_text("def zeros = [0i32] module m (P: {}) = { def f (x: i32) = zeros } module n = m {}").accepted);
+}
+
+TEST_CASE("messages about modules name what is required and what there is") {
+  struct Case {
+    std::string text, message;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"module m = { def f 'a (x: a) = ([x])[0] } : { val f '^a : a -> a }", "Module type specifies val f 'a"},
+           {"module p (P: { type v [n] 't }) = {} module m = p { type v 't = [2]t }",
+            "it defines type v 't, but the module type requires type v [n] 't"},
+           {"module o = (\\(X: { type t = i64 val x : t }) -> { def x = X.x }): (X: { type t val x : t }) -> { val x : "
+            "X.t }\nmodule l = o { type t = bool def x : t = true }",
+            "requires type t = i64"},
+           {"module type t = { module m: { val x : i32 } } module n : t = { module m (P: {}) = { def x = 1i32 } }",
+            "parametric"},
+           {"module type s = { module inner: { type t } } module m : s with inner.t = bool = { module inner = { type t "
+            "= i32 } }",
+            "it defines type inner.t = i32, but module type requires type inner.t = bool"},
+           {"module type s = { type t '^a } module type u = s with t 'a = a", "Cannot refine a type"},
+           {"module type s = { val f : (quux: i32) -> (quux: i32) -> i32 }", "\"quux\" also bound at 1:28"},
+       }) {
+    CAPTURE(c.text);
+    const test::Outcome outcome = test::check_text(c.text);
+    CHECK_FALSE(outcome.accepted);
+    CHECK_MESSAGE(outcome.messages().find(c.message) != std::string::npos, outcome.messages());
+  }
 }
 
 TEST_CASE("a circle of imports and a missing file are errors at the import") {
