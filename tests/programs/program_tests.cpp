@@ -19,6 +19,7 @@
 #include "ir/walk.h"
 #include "passes/pipeline.h"
 #include "runtime/program/program.h"
+#include "tests/batch/sizes.h"
 #include "tests/command_line.h"
 #include "tests/testing.h"
 
@@ -103,39 +104,6 @@ class Tester {
     return {{"defaults", {}}, small, one};
   }
 
-  struct Try {
-    Sizes sizes;
-    bool is_end = false;  // of what is tried: no dim between the smallest and the largest
-  };
-
-  // Every dim takes every value while the others stay small; and all dims together.
-  static std::vector<Try> size_sets(const apl::Function& entry, bool large) {
-    std::vector<std::string> names;
-    for (apl::Value size : entry.sizes) names.push_back(entry.values.name(size));
-    std::vector<std::int64_t> values{0, 1, 2, 4, 5};
-    if (names.size() <= 3) values = {0, 1, 3, 4, 7, 16, 17};
-    if (large)
-      values =
-          names.size() <= 3 ? std::vector<std::int64_t>{0, 1, 31, 128, 257} : std::vector<std::int64_t>{0, 1, 4, 7, 16};
-    std::vector<Try> sets;
-    for (std::int64_t all : values) {
-      if (names.size() > 3 && all > 4) continue;
-      // 4096 elements take as long as all the others, and 4913 are no fewer kinds of tiles.
-      if (names.size() == 3 && all == 16) continue;
-      Try next{{}, all == 1 || all == values.back()};
-      for (const std::string& name : names) next.sizes[name] = all;
-      sets.push_back(next);
-    }
-    for (const std::string& changed : names)
-      for (std::int64_t value : values) {
-        Try next{{}, value == 0 || value == values.back()};
-        std::int64_t other = 2;
-        for (const std::string& name : names) next.sizes[name] = name == changed ? value : (other = 5 - other);
-        sets.push_back(next);
-      }
-    return sets;
-  }
-
   // What is to be run of an entry, with some tile numbers.
   struct StageOf {
     std::string pass;  // after which it is
@@ -193,7 +161,7 @@ class Tester {
       const Work& part = work[function->entry->name];
       if (part.stages.empty() && part.backends.empty()) continue;
       int n = 0;
-      for (const Try& next : size_sets(*function, options_.large))
+      for (const apl::testing::Try& next : apl::testing::size_sets(*function, options_.large))
         with_sizes(tiles, part, programs, *function, next, n++);
     }
   }
@@ -239,7 +207,7 @@ class Tester {
   }
 
   void with_sizes(const Tiles& tiles, const Work& work, std::map<std::string, apl::Program>& programs,
-                  const apl::Function& entry, const Try& next, int n) {
+                  const apl::Function& entry, const apl::testing::Try& next, int n) {
     std::string where = fmt::format("{} [{}] ", entry.entry->name, tiles.name);
     for (const auto& [name, value] : next.sizes) where += fmt::format("{}={} ", name, value);
     auto inputs = apl::testing::random_arguments(entry, next.sizes, static_cast<std::uint64_t>(n) + 1);
