@@ -86,8 +86,11 @@ Generator::Maybe Generator::transposed(const Type& type, double limit, int depth
 Generator::Maybe Generator::joined(const Type& type, double limit, int depth) {
   const Size size = type.dims.front();
   if (size.how != '+') return std::nullopt;
-  const Expr first = value(type.row().array_of(size.parts[0]), limit, depth);
-  const Expr second = value(type.row().array_of(size.parts[1]), limit, depth);
+  const auto part = [&](const Size& length) {
+    const Type of_part = type.row().array_of(length);
+    return has_short_rows() ? operand(of_part, limit, depth) : value(of_part, limit, depth);
+  };
+  const Expr first = part(size.parts[0]), second = part(size.parts[1]);
   return make(type, std::max(first->magnitude, second->magnitude),
               chance(50) ? std::vector<Piece>{"(concat ", first, " ", second, ")"}
                          : std::vector<Piece>{"(", first, " ++ ", second, ")"});

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -15,7 +16,9 @@
 #include "passes/pipeline.h"
 #include "runtime/backends/cuda.h"
 #include "runtime/program/program.h"
+#include "tests/batch/batch.h"
 #include "tests/random/child.h"
+#include "tests/random/work.h"
 
 namespace apl::random_tests {
 
@@ -72,6 +75,7 @@ class Checker {
       if (interpret_stages(candidate)) ready.push_back(std::move(candidate));
     }
     for (const std::string& backend : options_.backends) run_backend(backend, ready);
+    if (!options_.backends.empty()) check_work(ready);
     for (const Candidate& candidate : ready)
       send_({candidate.number, Outcome::agrees, {}, std::to_string(agreed_[candidate.number])});
   }
@@ -133,6 +137,10 @@ class Checker {
       one.expected = *std::move(expected);
       c.cases.push_back(std::move(one));
     }
+    return !options_.stages || check_stages(c);
+  }
+
+  bool check_stages(const Candidate& c) {
     std::vector<std::pair<std::string, Module>> stages;
     begin_(c.number, "passes");
     PipelineOptions options;
@@ -176,87 +184,91 @@ class Checker {
                 fmt::format("{}expected:\n{}got:\n{}", describe(one), describe(one.expected), describe(*got)));
   }
 
-  // All programs in one text, so that the machine's compiler runs once. No program if nothing is to run: "nvrtc".
-  bool load(const std::string& backend, const std::vector<Candidate>& all, std::optional<apl::Program>& program,
-            std::string& where, std::optional<Diagnostic>& error) {
-    std::string text;
-    CodegenOptions codegen;
-    for (const Candidate& c : all) {
-      text += to_text(c.program->definitions) + "\n";
-      codegen.parameters.insert(c.parameters.begin(), c.parameters.end());
-    }
-    where = "front end";
-    auto module = compile({"random.fut", text}, [&](const Diagnostic& d) {
-      if (!error) error = d;
-    });
-    if (!module) return false;
-    where = "pipeline";
-    PipelineOptions options;
-    options.parameters = codegen.parameters;
-    options.disabled = all.front().program->disabled;  // those of one batch have the same
-    options.verify_each = false;
-    const Machine machine = backend == "c" ? Machine::cpu : Machine::gpu;
-    const auto pipeline = parse_pipeline(standard_pipeline(Stage::memory, machine), PassRegistry::builtin());
-    if (const Status status = run_pipeline(*module, *pipeline, options); !status) {
-      error = status.error();
-      return false;
-    }
-    where = backend;
-    const auto generated = generate(*module, backend == "c" ? c_target() : cuda_target(), codegen);
-    if (!generated) {
-      error = generated.error();
-      return false;
-    }
-    if (backend == "nvrtc") {
-      if (generated->kernels.empty()) return true;
-      const auto cubin = compile_with_nvrtc(generated->kernels, "sm_90");
-      if (!cubin) error = cubin.error();
-      return static_cast<bool>(cubin);
-    }
-    ProgramOptions load_options;
-    load_options.backend = backend;
-    load_options.c_flags = options_.c_flags;
-    auto loaded = apl::Program::load(generated->host, load_options);
-    if (!loaded) {
-      error = loaded.error();
-      return false;
-    }
-    program.emplace(*std::move(loaded));
-    return true;
+  // Without a program where nothing is to run: "nvrtc".
+  testing::LoadModule loader(const std::string& backend) const {
+    ProgramOptions options = options_.compiler.program_options();
+    options.backend = backend;
+    if (options_.as_users && backend == "c") return testing::load_as_users_do(options);
+    return [options](const Module& module, CodegenOptions codegen) -> Result<std::optional<apl::Program>> {
+      const auto generated = generate(module, options.backend == "c" ? c_target() : cuda_target(), codegen);
+      if (!generated) return generated.error();
+      if (options.backend == "nvrtc") {
+        if (generated->kernels.empty()) return std::optional<apl::Program>();
+        const auto cubin = compile_with_nvrtc(generated->kernels, "sm_90");
+        return cubin ? Result<std::optional<apl::Program>>(std::nullopt) : cubin.error();
+      }
+      auto loaded = apl::Program::load(generated->host, options);
+      if (!loaded) return std::move(loaded).error();
+      return std::optional<apl::Program>(*std::move(loaded));
+    };
+  }
+
+  testing::Batch batch_of(const std::vector<Candidate>& all, const std::string& backend, testing::LoadModule load) {
+    std::vector<testing::BatchProgram> programs;
+    for (const Candidate& c : all) programs.push_back({&c.module, c.parameters});
+    // The passes that programs of one batch lack are the same.
+    return testing::Batch(programs, {backend, all.front().program->disabled, std::move(load)});
   }
 
   // Those that agree remain.
   void run_backend(const std::string& backend, std::vector<Candidate>& all) {
     if (all.empty()) return;
-    std::vector<Candidate> good;
-    std::string where;
-    std::optional<Diagnostic> error;
     begin_(all.front().number, backend + ": compiling");
-    std::optional<apl::Program> program;
-    const bool compiled = load(backend, all, program, where, error);
-    if (!compiled && all.size() > 1) {
-      // Halves, so that few compilations find the culprit.
-      const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-      std::vector<Candidate> first(all.begin(), middle), second(middle, all.end());
-      run_backend(backend, first);
-      run_backend(backend, second);
-      first.insert(first.end(), second.begin(), second.end());
-      all = std::move(first);
-      return;
-    }
-    if (!compiled) {
-      refused(all.front(), where, *error);
-      all.clear();
-    }
-    if (!program) return;
-    for (const Candidate& c : all) {
-      begin_(c.number, backend);
+    const testing::Batch batch = batch_of(all, backend, loader(backend));
+    std::vector<Candidate> good;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const Candidate& c = all[k];
+      if (const auto& refusal = batch.refusal(k)) {
+        refused(c, refusal->by_pipeline ? "pipeline" : backend, refusal->error);
+        continue;
+      }
       bool agrees = true;
+      if (batch.is_loaded(k)) begin_(c.number, backend);
       for (const Case& one : c.cases)
-        agrees = agrees && same(c, backend, one, program->call(c.program->entry, one.inputs));
+        agrees = agrees && (!batch.is_loaded(k) || same(c, backend, one, batch.call(k, c.program->entry, one.inputs)));
       if (agrees) good.push_back(c);
     }
     all = std::move(good);
+  }
+
+  // Those whose work is linear, or that do not say so, remain.
+  void check_work(std::vector<Candidate>& all) {
+    std::vector<Candidate> good, linear;
+    for (Candidate& c : all) (c.program->linear_in.empty() ? good : linear).push_back(std::move(c));
+    all = std::move(good);
+    if (linear.empty()) return;
+    begin_(linear.front().number, "work: compiling");
+    auto load = load_counting("cc");
+    if (!load) {
+      for (const Candidate& c : linear) refused(c, "work", load.error());
+      return;
+    }
+    const testing::Batch batch = batch_of(linear, "c", *std::move(load));
+    for (std::size_t k = 0; k < linear.size(); ++k)
+      if (is_linear(linear[k], batch, k)) all.push_back(std::move(linear[k]));
+  }
+
+  bool is_linear(const Candidate& c, const testing::Batch& batch, std::size_t k) {
+    if (batch.refusal(k)) return refused(c, "work", batch.refusal(k)->error);
+    begin_(c.number, "work");
+    std::array<std::int64_t, 2> work{};
+    for (std::size_t larger = 0; larger < work.size(); ++larger) {
+      testing::Sizes sizes = c.program->linear_in;
+      for (auto& [name, size] : sizes) size *= larger == 0 ? 1 : 4;
+      const auto inputs = testing::random_arguments(*c.module.find_entry(c.program->entry), sizes, c.program->seed);
+      if (!inputs) return fail(c, "work", inputs.error().message);
+      const std::int64_t before = counted_work();
+      const auto results = batch.call(k, c.program->entry, *inputs);
+      if (!results) return fail(c, "work", results.error().message);
+      work[larger] = counted_work() - before;
+    }
+    if (work[0] > 0 && work[1] <= most_linear_work(work[0])) {
+      ++agreed_[c.number];
+      return true;
+    }
+    return fail(c, "work",
+                fmt::format("{} basic blocks and words copied at n = {}, {} at 4 n; at most {} would be linear",
+                            work[0], c.program->linear_in.begin()->second, work[1], most_linear_work(work[0])));
   }
 
   const CheckOptions& options_;
@@ -308,8 +320,9 @@ Program shrink(const Program& program, const Report& report, const CheckOptions&
                const std::function<bool()>& stop) {
   CheckOptions quick = options;
   quick.patience_s = 10;
-  // No back end is needed for what the interpreter shows.
-  std::erase_if(quick.backends, [&](const std::string& b) { return report.where.find(b) == std::string::npos; });
+  // No back end is needed for what the interpreter shows, and no other one for what one shows.
+  if (report.where != "work")
+    std::erase_if(quick.backends, [&](const std::string& b) { return report.where.find(b) == std::string::npos; });
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   const auto over = [&] { return stop() || Clock::now() > end; };
   const auto still_fails = [&](const Program& candidate) {

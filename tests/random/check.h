@@ -1,21 +1,24 @@
 // Whether programs mean the same everywhere: on the interpreter as the front end gives them, after each pass that
-// changes them, compiled by the C back end and in emulation. The work is done in a process of its own, so that a crash
-// or an endless loop is a failure like others.
+// changes them, compiled by the C back end and in emulation; and whether the work of those that say so is linear. The
+// work is done in a process of its own, so that a crash or an endless loop is a failure like others.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "tests/batch/compiler.h"
 #include "tests/random/generator.h"
 
 namespace apl::random_tests {
 
 struct CheckOptions {
   std::vector<std::string> backends{"c", "emulate"};  // besides the interpreter
-  std::vector<std::string> c_flags;                   // more flags for the C compiler
-  std::int64_t threshold = 0;                         // of versions that sizes choose between; 0: as usual
-  int patience_s = 60;                                // a step of one program that takes longer hangs
+  testing::CompilerOptions compiler;
+  bool stages = true;          // whether the interpreter runs programs after each pass
+  bool as_users = false;       // whether C has a kernel for each plan, as users' programs have
+  std::int64_t threshold = 0;  // of versions that sizes choose between; 0: as usual
+  int patience_s = 60;         // a step of one program that takes longer hangs
 };
 
 enum class Outcome : char { agrees = 'a', unsupported = 'u', fails = 'f' };

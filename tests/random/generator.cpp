@@ -11,11 +11,14 @@ namespace {
 
 constexpr double kMostMagnitude = 1 << 22;  // f32 is exact up to 2^24
 constexpr double kInputMagnitude = 4;       // testing::random_arguments
+constexpr double kMostHalf = 1 << 11;       // f16 is exact up to there
 constexpr std::int64_t kMostLarge = 67, kMostSmall = 8;
 
 }  // namespace
 
-Program random_program(std::uint64_t seed) { return Generator(seed).run(); }
+Program random_program(std::uint64_t seed, Kind kind) {
+  return kind == Kind::branch_loops ? random_branch_loops(seed) : Generator(seed, kind).run();
+}
 
 std::int64_t Generator::between(std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
@@ -39,6 +42,7 @@ ScalarType Generator::any_scalar() {
 }
 
 Type Generator::any_row(int rank) {
+  if (has_short_rows()) return any_short_row(rank);
   Type type;
   type.scalar = any_scalar();
   if (chance(18))
@@ -73,7 +77,7 @@ Type Generator::any_array(const Size& size, int rank) {
   for (const Variable& variable : variables_)
     if (variable.type.is_array() && variable.type.dims.front() == size) known.push_back(variable.type);
   if (!known.empty() && chance(75)) return known[static_cast<std::size_t>(between(0, std::int64_t(known.size()) - 1))];
-  return any_row(chance(70) ? 0 : rank - 1).array_of(size);
+  return any_row(chance(has_short_rows() ? 25 : 70) ? 0 : rank - 1).array_of(size);
 }
 
 void Generator::bind(const std::string& name, const Type& type, double magnitude, const std::string& below) {
@@ -169,8 +173,12 @@ Generator::Maybe Generator::made_from_variable(const Type& type, double limit) {
 Expr Generator::leaf(const Type& type, double limit) {
   if (chance(88))
     if (Maybe known = variable(type, limit)) return *known;
-  if (chance(70))
+  if (chance(has_short_rows() ? 35 : 70))
     if (Maybe made = made_from_variable(type, limit)) return *made;
+  if (has_short_rows() && type.is_array()) {
+    std::vector<std::string> indices;
+    return indexed(type, limit, indices);
+  }
   if (type.is_scalar()) return literal(type.scalar, limit);
   if (type.is_tuple()) {
     std::vector<Piece> pieces{"("};
@@ -201,6 +209,7 @@ Expr Generator::condition(int depth) { return value(Type{ScalarType::boolean, {}
 
 Expr Generator::value(const Type& type, double limit, int depth) {
   using G = Generator;
+  if (type.has_half()) limit = std::min(limit, kMostHalf);
   static constexpr Weighted kScalars[] = {
       {30, &G::arithmetic},  {20, &G::float_arithmetic},
       {8, &G::unary},        {25, &G::comparison},
@@ -216,6 +225,12 @@ Expr Generator::value(const Type& type, double limit, int depth) {
   static constexpr Weighted kTuples[] = {
       {30, &G::tuple}, {12, &G::index},   {15, &G::reduce},   {8, &G::let_in},     {3, &G::let_function}, {3, &G::call},
       {8, &G::branch}, {8, &G::loop_for}, {4, &G::loop_over}, {3, &G::loop_while}, {3, &G::let_size},
+  };
+  static constexpr Weighted kShortRows[] = {
+      {40, &G::joined},       {12, &G::joined_constant}, {15, &G::joined_rows},    {15, &G::chosen_rows},
+      {14, &G::windows},      {10, &G::turned_rows},     {12, &G::columns},        {12, &G::changed_rows},
+      {12, &G::rows_in_loop}, {8, &G::repeated_rows},    {8, &G::updates_in_loop}, {8, &G::update},
+      {10, &G::turned},       {8, &G::array_literal},    {8, &G::reshaped},
   };
   static constexpr Weighted kArrays[] = {
       {45, &G::map},
@@ -258,13 +273,18 @@ Expr Generator::value(const Type& type, double limit, int depth) {
     return std::nullopt;
   };
   if (--budget_ <= 0 || depth <= 0) return leaf(type, limit);
-  Maybe result = type.is_array() ? pick(kArrays) : type.is_tuple() ? pick(kTuples) : pick(kScalars);
+  const bool rows = has_short_rows() && type.is_array() && chance(75);
+  Maybe result = rows              ? pick(kShortRows)
+                 : type.is_array() ? pick(kArrays)
+                 : type.is_tuple() ? pick(kTuples)
+                                   : pick(kScalars);
   return result ? *result : leaf(type, limit);
 }
 
 // Two or three sizes that inputs have, and constants; some programs are never tried with sizes of zero, so that they
 // may index without being sure.
 void Generator::declare_sizes(std::vector<testing::Sizes>& tried) {
+  if (has_short_rows()) return declare_short_sizes(tried);
   const std::int64_t names = between(1, 3);
   static constexpr const char* kNames[] = {"n", "m", "k"};
   const bool with_zero = chance(50);
@@ -294,16 +314,18 @@ std::vector<Generator::Parameter> Generator::declare_params(std::string& text) {
   for (const Size& size : sizes_)
     if (std::isalpha(size.text[0]) != 0) {
       text += " [" + size.text + "]";
-      params.push_back({any_row(0).array_of(size)});
+      if (!has_short_rows()) params.push_back({any_row(0).array_of(size)});
     }
-  for (std::int64_t k = between(0, 3); k > 0; --k) params.push_back({any_row(static_cast<int>(between(0, 3)))});
+  if (has_short_rows()) params = short_row_params();
+  for (std::int64_t k = has_short_rows() ? 0 : between(0, 3); k > 0; --k)
+    params.push_back({any_row(static_cast<int>(between(0, 3)))});
   for (auto& [type, consumed] : params) {
     // Entries have arrays of scalars, and shapes that can be taken from them.
-    type.fields.clear();
+    if (!has_short_rows()) type.fields.clear();
     for (Size& size : type.dims)
       if (!size.parts.empty()) size = size.parts.front();
     const std::string name = fresh();
-    consumed = type.is_array() && unique_.size() < 2 && chance(25);
+    consumed = type.is_array() && type.fields.empty() && unique_.size() < 2 && chance(25);
     text += fmt::format(" ({}: {}{})", name, consumed ? "*" : "", type.text());
     bind(name, type, kInputMagnitude);
     if (consumed) unique_.push_back(name);
@@ -346,10 +368,12 @@ Expr Generator::function_body(Type& result, int depth, bool is_entry) {
   std::vector<Variable> bound_here;
   std::vector<Piece> pieces{"\n"};
   consume_params(pieces, depth);
-  for (std::int64_t k = between(0, 6); k > 0; --k) {
-    const Maybe contracted = chance(25) ? any_contraction() : std::nullopt;
-    const Type type = contracted ? (*contracted)->type : any_type(2);
-    const Expr bound = contracted ? *contracted : value(type, kMostMagnitude / 64, depth);
+  for (std::int64_t k = has_short_rows() ? between(1, 4) : between(0, 6); k > 0; --k) {
+    const Maybe contracted = chance(has_short_rows() ? 5 : 25) ? any_contraction() : std::nullopt;
+    const Type type = contracted ? (*contracted)->type : has_short_rows() ? any_short_rows() : any_type(2);
+    // One step on what is at hand, or several on what they make.
+    const int steps = has_short_rows() && chance(60) ? 1 : depth;
+    const Expr bound = contracted ? *contracted : value(type, kMostMagnitude / 64, steps);
     const std::string name = fresh();
     pieces.emplace_back("  let " + name + (chance(50) ? ": " + type.text() : "") + " = ");
     pieces.emplace_back(bound);
@@ -359,7 +383,7 @@ Expr Generator::function_body(Type& result, int depth, bool is_entry) {
   }
   pieces.emplace_back("  in ");
   if (pieces.size() == 2) pieces.back() = "  ";  // nothing is bound
-  budget_ = std::max(budget_, 20);
+  budget_ = std::max(budget_, has_short_rows() ? 4 : 20);
   const Expr last = value(result, kMostMagnitude, depth);
   if (!is_entry || bound_here.empty()) {
     pieces.emplace_back(last);
@@ -379,15 +403,26 @@ Expr Generator::function_body(Type& result, int depth, bool is_entry) {
   return make(result, kMostMagnitude, pieces);
 }
 
-Program Generator::run() {
-  Program program{seed_, fmt::format("e{}", seed_), {}, {}};
-  declare_sizes(program.sizes);
+void Generator::declare_types() {
+  if (has_short_rows()) {
+    static constexpr ScalarType kTypes[] = {ScalarType::i8,  ScalarType::i16, ScalarType::i32, ScalarType::i64,
+                                            ScalarType::u8,  ScalarType::u16, ScalarType::u32, ScalarType::u64,
+                                            ScalarType::f16, ScalarType::f32, ScalarType::f64, ScalarType::boolean};
+    for (int k = 0; k < 3; ++k) palette_.push_back(kTypes[between(0, std::ssize(kTypes) - 1)]);
+    return declare_short_rows();
+  }
   palette_ = {ScalarType::boolean, ScalarType::i64, any_integer()};
   if (chance(70)) palette_.push_back(chance(70) ? ScalarType::f32 : ScalarType::f64);
   if (chance(30)) palette_.push_back(any_integer());
   palette_.push_back(palette_.back());
   palette_.push_back(palette_.back());
-  for (std::int64_t k = chance(25) ? between(1, 2) : 0; k > 0; --k) {
+}
+
+Program Generator::run() {
+  Program program{seed_, fmt::format("e{}", seed_), {}, {}};
+  declare_sizes(program.sizes);
+  declare_types();
+  for (std::int64_t k = chance(has_short_rows() ? 8 : 25) ? between(1, 2) : 0; k > 0; --k) {
     const Scope scope(*this);
     budget_ = 20;
     std::string head;
@@ -399,11 +434,11 @@ Program Generator::run() {
         {fmt::format("{}def {}{}: {} =", chance(20) ? "#[noinline]\n" : "", helper.name, head, result.text()), body}));
     helpers_.push_back(std::move(helper));
   }
-  budget_ = static_cast<int>(between(10, 120));
+  budget_ = static_cast<int>(has_short_rows() ? between(4, 20) : between(10, 120));
   std::string head;
   declare_params(head);
-  Type result = any_type(3);
-  const Expr body = function_body(result, static_cast<int>(between(2, 6)), true);
+  Type result = has_short_rows() ? any_short_rows() : any_type(3);
+  const Expr body = function_body(result, static_cast<int>(has_short_rows() ? between(2, 3) : between(2, 6)), true);
   program.definitions.push_back(make_text({fmt::format("entry {}{}: {} =", program.entry, head, result.text()), body}));
   return program;
 }

@@ -23,13 +23,23 @@ struct Program {
   std::vector<testing::Sizes> sizes;
   std::vector<std::string> order;     // the passes that it goes through, instead of the standard pipeline and backends
   std::vector<std::string> disabled;  // passes of the standard pipeline that are left out
+  // Not empty: the program's work is linear in its sizes, which is to be seen at these and at four times these.
+  testing::Sizes linear_in;
 };
 
-Program random_program(std::uint64_t seed);
+// What programs are made of.
+enum class Kind : std::uint8_t {
+  general,       // everything that arrays can be used for
+  short_rows,    // the same with rows of 1 to 8 elements of any type, joined, turned, cut and overwritten
+  branch_loops,  // loops that carry arrays, which branches and further loops inside overwrite in place
+};
+
+Program random_program(std::uint64_t seed, Kind kind = Kind::general);
+Program random_branch_loops(std::uint64_t seed);  // branch_loops.cpp
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15U + 1), seed_(seed) {}
+  Generator(std::uint64_t seed, Kind kind) : random_(seed * 0x9e3779b97f4a7c15U + 1), seed_(seed), kind_(kind) {}
   Program run();
 
  private:
@@ -87,6 +97,7 @@ class Generator {
   std::vector<Parameter> declare_params(std::string& text);
   Expr function_body(Type& result, int depth, bool is_entry);
   void consume_params(std::vector<Piece>& pieces, int depth);
+  void declare_types();
 
   // scalars.cpp
   Expr literal(ScalarType type, double limit);
@@ -138,11 +149,32 @@ class Generator {
   Maybe histogram(const Type& type, double limit, int depth);
   Expr different_places(const Size& count, int depth);
 
+  // rows.cpp: what programs of short rows have besides.
+  bool has_short_rows() const { return kind_ == Kind::short_rows; }
+  Type any_short_row(int rank);
+  Type any_short_rows();
+  void declare_short_rows();
+  std::vector<Parameter> short_row_params();
+  Expr indexed(const Type& type, double limit, std::vector<std::string>& indices);
+  void declare_short_sizes(std::vector<testing::Sizes>& tried);
+  Expr operand(const Type& type, double limit, int depth);
+  Maybe joined_constant(const Type& type, double limit, int depth);
+  Maybe joined_rows(const Type& type, double limit, int depth);
+  Maybe chosen_rows(const Type& type, double limit, int depth);
+  Maybe windows(const Type& type, double limit, int depth);
+  Maybe turned_rows(const Type& type, double limit, int depth);
+  Maybe columns(const Type& type, double limit, int depth);
+  Maybe changed_rows(const Type& type, double limit, int depth);
+  Maybe rows_in_loop(const Type& type, double limit, int depth);
+  Maybe repeated_rows(const Type& type, double limit, int depth);
+
   std::mt19937_64 random_;
   std::uint64_t seed_;
+  Kind kind_;
   int next_name_ = 0;
   int budget_ = 0;
   std::vector<ScalarType> palette_;  // few types, so that many values fit together
+  std::vector<Type> row_types_;      // of short rows: few, so that arrays of them fit together
   std::vector<Size> sizes_;
   std::vector<Variable> variables_;
   std::vector<std::string> nonempty_;

@@ -240,6 +240,7 @@ Generator::Maybe Generator::any_contraction() {
   Type type{x.type.scalar, {}, {}};
   double magnitude = std::max(x.magnitude * y.magnitude, x.magnitude + y.magnitude);
   magnitude = largest ? std::max(magnitude, 8192.0) : magnitude * static_cast<double>(size.most);
+  if (type.has_half() && magnitude > 2048) return std::nullopt;
   std::reverse(free.begin(), free.end());
   for (const auto& [index, count] : free) {
     text = rows(index, count, text);

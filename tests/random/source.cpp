@@ -63,6 +63,11 @@ bool Type::has_float() const {
   return std::any_of(fields.begin(), fields.end(), [](const Type& field) { return field.has_float(); });
 }
 
+bool Type::has_half() const {
+  if (fields.empty()) return scalar == ScalarType::f16;
+  return std::any_of(fields.begin(), fields.end(), [](const Type& field) { return field.has_half(); });
+}
+
 bool Type::has_array() const {
   return is_array() || std::any_of(fields.begin(), fields.end(), [](const Type& field) { return field.has_array(); });
 }

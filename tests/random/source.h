@@ -37,6 +37,7 @@ struct Type {
   bool is_scalar(ScalarType type) const { return is_scalar() && scalar == type; }
   bool has_array() const;  // is one, or has one in a field
   bool has_float() const;
+  bool has_half() const;                  // f16
   Type row() const;                       // without the first dim
   Type array_of(const Size& size) const;  // with another dim first
   std::string text() const;
