@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ir/builder.h"
-#include "ir/node_info.h"
 #include "ir/walk.h"
 
 namespace apl {
@@ -143,47 +140,16 @@ struct FailingOperation {
   Location location;
 };
 
-// What is known where a statement of a body runs: its definitions, and numbers that are not 0 on this side of branches.
-struct Known {
-  std::unordered_map<Value, const Stm*> made;
-  std::unordered_set<Value> nonzero;
-
-  // What follows from a condition that holds, or does not.
-  void learn(const Operand& condition, bool holds) {
-    const auto found = condition.is_value() ? made.find(condition.value()) : made.end();
-    if (found == made.end()) return;
-    const Stm& stm = *found->second;
-    if (const Unary* negated = get_if<Unary>(stm); negated && negated->op == UnaryOp::complement)
-      learn(negated->x, !holds);
-    if (const Binary* both = get_if<Binary>(stm); both && both->op == (holds ? BinaryOp::conj : BinaryOp::disj))
-      learn(both->x, holds), learn(both->y, holds);
-    const Compare* compare = get_if<Compare>(stm);
-    if (compare == nullptr) return;
-    // x == 0 fails, x != 0, x < 0 or 0 < x holds, x <= 0 or 0 <= x fails.
-    if (holds != (compare->op == CompareOp::ne || compare->op == CompareOp::lt)) return;
-    const auto is_zero = [](const Operand& x) {
-      return x.is_constant() && x.constant() == Scalar::zero(x.constant().type());
-    };
-    if (is_zero(compare->y) && compare->x.is_value()) nonzero.insert(compare->x.value());
-    if (is_zero(compare->x) && compare->y.is_value()) nonzero.insert(compare->y.value());
-  }
-};
-
-// The first one that is not kept from failing by a branch around it.
+// The first one.
 std::optional<FailingOperation> failing_operation(const Body& body, const Contraction& contraction,
-                                                  const ValueTable& values, Known known = {}) {
+                                                  const ValueTable& values) {
   for (const Stm& stm : body.stms) {
-    for (const Value v : stm.pattern) known.made[v] = &stm;
     if (!can_fail(stm.op, values)) continue;
     std::optional<FailingOperation> inside;
-    const If* branch = get_if<If>(stm);
     for_each_body(stm.op, [&](const BodyPtr& inner) {
-      Known here = known;
-      if (branch) here.learn(branch->condition, inner == branch->then_body);
-      if (!inside) inside = failing_operation(*inner, contraction, values, std::move(here));
+      if (!inside) inside = failing_operation(*inner, contraction, values);
     });
     if (inside) return inside;
-    if (node_info(stm.op).failure == Failure::bodies) continue;
     const auto made = [&](const std::string& what) {
       return FailingOperation{what, stm.location ? stm.location : contraction.location};
     };
@@ -194,7 +160,6 @@ std::optional<FailingOperation> failing_operation(const Body& body, const Contra
     if (division == nullptr) return made("it makes " + name);
     if (division->y.is_constant()) return made("it divides by 0");
     const Value divisor = division->y.value();
-    if (known.nonzero.contains(divisor)) continue;
     for (const ContractionOperand& operand : contraction.operands)
       if (operand.element == divisor) return made("it divides by an element of " + array_name(operand, values));
     return made("it divides by " + quoted(values.name(divisor)) + ", which may be 0");
