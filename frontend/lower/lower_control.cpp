@@ -19,10 +19,13 @@ constexpr std::size_t kMaxEager = 8;
 // A nested body: what `fill` lowers goes into it.
 BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
   const std::size_t counts = known_.new_counts.size(), products = known_.new_products.size(),
-                    constants = known_.new_constants.size(), named = known_.new_named.size();
+                    constants = known_.new_constants.size();
   BodyPtr made = builder_->body([&](Builder& inner) {
     Builder* outer = std::exchange(builder_, &inner);
+    levels_.push_back({&inner, static_cast<std::uint32_t>(inner.values().size()), {}});
     std::vector<Operand> results = fill();
+    for (const Poly& size : levels_.back().named) known_.named.erase(size);
+    levels_.pop_back();
     builder_ = outer;
     return results;
   });
@@ -32,7 +35,6 @@ BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
     known_.products.erase(known_.new_products.back());
   for (; known_.new_constants.size() > constants; known_.new_constants.pop_back())
     known_.constants.erase(known_.new_constants.back());
-  for (; known_.new_named.size() > named; known_.new_named.pop_back()) known_.named.erase(known_.new_named.back());
   return made;
 }
 

@@ -1,7 +1,9 @@
 // Checks of sizes where arrays are made: none is negative, and what becomes a size is no product that wraps. They are
 // statements of the program, so that every backend says the same; what is known already is not checked again, and
 // simplify moves what is left out of maps.
+#include <algorithm>
 #include <ranges>
+#include <set>
 
 #include "frontend/lower/lowerer.h"
 
@@ -92,15 +94,32 @@ bool Lowerer::is_exact(const Poly& index) const { return apl::is_exact(index, ra
 
 bool Lowerer::is_safe_size(const Poly& size) const { return apl::is_safe_size(size, ranges()); }
 
+// Whether what the size is made of is known in that body.
+bool Lowerer::is_available(const Poly& size, const Level& level) const {
+  std::set<Value> symbols;
+  size.for_each_symbol([&](Value v) {
+    if (v.id >= level.first) symbols.insert(v);
+  });
+  for (const Stm& stm : level.builder->stms())
+    for (const Value v : stm.pattern) symbols.erase(v);
+  if (&level == &levels_.front())
+    for (const auto* known : {&function_->sizes, &function_->params})
+      for (const Value v : *known) symbols.erase(v);
+  return symbols.empty();
+}
+
 // The size as passes may compute with it (ir/poly_range.h): behind a name where its polynomial is more than its value
-// says. The same polynomial has the same name.
+// says. The same polynomial has the same name, which stands in the outermost body that can have it: arrays that leave
+// inner ones may have that size.
 Poly Lowerer::safe_size(const Poly& size) {
   if (is_safe_size(size)) return size;
   const auto found = known_.named.find(size);
   if (found != known_.named.end()) return Poly(found->second);
-  const Value name = builder_->let("size", apl::SizeExpr{size});
+  const auto level = std::ranges::find_if(levels_, [&](const Level& l) { return is_available(size, l); });
+  Level& here = level == levels_.end() ? levels_.back() : *level;
+  const Value name = here.builder->let("size", apl::SizeExpr{size});
   known_.named.emplace(size, name);
-  known_.new_named.push_back(size);
+  here.named.push_back(size);
   return Poly(name);
 }
 

@@ -186,7 +186,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
 
   Building outer{function_,         builder_,          frame_,
                  location_,         checked_indices_,  std::move(iotas_),
-                 std::move(named_), std::move(known_), std::move(made_at_)};
+                 std::move(named_), std::move(known_), std::move(made_at_),
+                 std::move(levels_)};
   function_ = &function;
   builder_ = &builder;
   frame_ = make_frame(nullptr);
@@ -195,6 +196,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   named_.clear();
   known_ = {};
   made_at_.clear();
+  levels_ = {{&builder, 0, {}}};
 
   for (const auto& [type, param] : ranges::views::zip(key.types, global.type_params))
     frame_->types[param] = {type, frame_};
@@ -270,6 +272,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   named_ = std::move(outer.named);
   known_ = std::move(outer.known);
   made_at_ = std::move(outer.made_at);
+  levels_ = std::move(outer.levels);
   return result;
 }
 

@@ -99,7 +99,6 @@ class Lowerer {
     std::map<std::pair<std::uint32_t, bool>, StaticValue> constants;
     std::vector<std::pair<std::uint32_t, bool>> new_constants;
     std::map<Poly, Value> named;  // the names of sizes that may wrap
-    std::vector<Poly> new_named;
   };
   void know_count(const Poly& count);
   void know_product(const Poly& product);
@@ -320,6 +319,13 @@ class Lowerer {
                      const std::function<StaticValue(const StaticValue& state, const Poly& i)>& next);
 
   [[noreturn]] void unsupported(Location location, const std::string& what);
+  // The bodies around what is lowered, the function's first: how many values there were before each, and what sizes
+  // have names in it.
+  struct Level {
+    Builder* builder;
+    std::uint32_t first = 0;
+    std::vector<Poly> named;
+  };
   // What is set aside while another function is built.
   struct Building {
     Function* function;
@@ -331,6 +337,7 @@ class Lowerer {
     std::vector<char> named;
     KnownSizes known;
     std::unordered_map<Value, Location> made_at;
+    std::vector<Level> levels;
   };
 
   Checked& checked_;
@@ -343,6 +350,8 @@ class Lowerer {
   std::map<std::string, Instance> instances_;
   std::map<std::string, int> names_taken_;
 
+  std::vector<Level> levels_;
+  bool is_available(const Poly& size, const Level& level) const;
   Function* function_ = nullptr;
   Builder* builder_ = nullptr;
   Frame* frame_ = nullptr;

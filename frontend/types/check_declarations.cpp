@@ -400,7 +400,8 @@ std::unordered_set<BinderId> Checker::sizes_of(const std::vector<Ty>& params) co
     } else if (const auto* sum = store_.get_if<TySum>(type)) {
       for (const auto& [name, payload] : sum->constructors) todo.insert(todo.end(), payload.begin(), payload.end());
     } else if (const auto* abstract = store_.get_if<TyAbstract>(type)) {
-      for (Size size : abstract->sizes) tell(size);  // what it does with a type is hidden
+      for (Size size : abstract->sizes) tell(size);
+      todo.insert(todo.end(), abstract->types.begin(), abstract->types.end());
     }
   }
   return found;

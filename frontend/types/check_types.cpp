@@ -79,7 +79,11 @@ Ty Checker::type_of_name(const TypeExpr& type, const Name& name, const std::vect
   if (plain || store_.get_if<TyError>(binding->function.body)) return binding->function.body;
   auto map = type_arguments(*binding, name, arguments, type.location);
   if (!map) return store_.error();
-  for (BinderId size : binding->existential) map->sizes.emplace(size, store_.size_variable(level_, type.location));
+  for (BinderId size : binding->existential) {
+    const Size variable = store_.size_variable(level_, type.location);
+    named_existentials_.insert(variable.id);  // its own definition was looked at
+    map->sizes.emplace(size, variable);
+  }
   return store_.substitute(binding->function.body, *map);
 }
 

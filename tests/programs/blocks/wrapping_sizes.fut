@@ -26,6 +26,11 @@
 -- entry: halves
 -- input { [1, 2, 3, 4, 5] [4611686018427387904i64, 0i64, -4611686018427387904i64] } output { [9, 9, 9] }
 
+-- Rows of which the size may wrap: their size is known outside of the map that makes them.
+-- ==
+-- entry: rows
+-- input { 4611686018427387904i64 2i64 } output { [[0i64, 0i64, 0i64], [0i64, 1i64, 2i64]] }
+
 -- ==
 -- entry: parameter
 -- input { 4611686018427387904i64 [1, 2, 3] } output { [1, 3] }
@@ -82,3 +87,4 @@ entry quotient_of_sizes (n: i64) (m: i64) =
 entry positive_multiple (p: i64) = if p > 0 then length (iota (p * 6)) else 0
 entry below_a_multiple (p: i64) =
   if p > 0 then i64.sum (map (\i -> (iota (4 * p))[i + p]) (iota 1)) else 0
+entry rows (h: i64) (n: i64) = map (\i -> map (* i) (iota (4 * h + 3))) (iota n)

@@ -45,8 +45,6 @@ TEST_CASE("what the language forbids is refused") {
            {"type^ t = (n: i64) -> (n: i64) -> i32", "syntax.error@1:24", "\"n\" also bound at 1:12"},
            {"def f = let [n] f: f32 -> [n]f32 = \\x -> [x] in f 1", "type.ambiguous@1:13",
             "Cannot bind [n] as it is never used as the size of a concrete (non-function) value."},
-           {"module m : { type c 'a 'b } = { type c 'a 'b = a } entry f [n] (_: m.c i32 ([n]i64)) = n",
-            "type.ambiguous@1:58", "[n] only used non-constructively"},
            {"type opt 't = #some t | #none def f b (x: i64) = if b then #some (iota x) else #none :> opt ([2]i64)",
             "type.ambiguous@1:80", "Ambiguous size of what this size coercion is applied to"},
            {"def f (c: bool) : #a = if c then #a else 0", "type.mismatch@1:42", "Cannot unify"},
