@@ -9,10 +9,16 @@
 
 namespace apl::differentiation {
 
-bool Activity::add(Value v) { return is_number(values_.type(v)) && active_.insert(v).second; }
+bool Activity::add(Value v) { return has_tangents(values_.type(v)) && active_.insert(v).second; }
 
 bool Activity::any(const std::vector<Operand>& operands) const {
   return std::ranges::any_of(operands, [&](const Operand& x) { return contains(x); });
+}
+
+bool Activity::contains(const Poly& poly) const {
+  bool found = false;
+  poly.for_each_symbol([&](Value v) { found = found || contains(v); });
+  return found;
 }
 
 void Activity::mark(const std::vector<Value>& pattern, std::size_t k, bool varies) {
@@ -36,13 +42,14 @@ void Activity::learn(const Stm& stm) {
   }
   bool varies = false;
   if (const Unary* unary = get_if<Unary>(stm)) {
-    varies = contains(unary->x) && has_derivative(unary->op);
+    varies = contains(unary->x) && has_derivative(unary->op, values_.type(unary->x).element);
   } else if (const Binary* binary = get_if<Binary>(stm)) {
-    varies = (contains(binary->x) || contains(binary->y)) && has_derivative(binary->op);
+    varies =
+        (contains(binary->x) || contains(binary->y)) && has_derivative(binary->op, values_.type(binary->x).element);
   } else if (const Convert* convert = get_if<Convert>(stm)) {
-    varies = contains(convert->x) && !convert->same_bits;
+    varies = contains(convert->x);
   } else if (const SizeExpr* size = get_if<SizeExpr>(stm)) {
-    size->value.for_each_symbol([&](Value v) { varies = varies || contains(v); });
+    varies = contains(size->value);
   } else if (const Index* index = get_if<Index>(stm)) {
     varies = contains(index->array);
   } else if (const Update* update = get_if<Update>(stm)) {
@@ -50,7 +57,7 @@ void Activity::learn(const Stm& stm) {
   } else if (const Replicate* replicate = get_if<Replicate>(stm)) {
     varies = contains(replicate->value);
   } else if (const Iota* iota = get_if<Iota>(stm)) {
-    varies = contains(iota->start) || contains(iota->stride);
+    varies = contains(iota->start) || contains(iota->stride) || contains(iota->count);
   } else if (!get_if<Compare>(stm) && !get_if<Scratch>(stm) && !get_if<Assert>(stm) && !get_if<GetSize>(stm)) {
     for_each_use(stm.op, [&](Value v) { varies = varies || contains(v); });
   }

@@ -13,7 +13,8 @@ class Activity {
 
   bool contains(Value v) const { return active_.contains(v); }
   bool contains(const Operand& x) const { return x.is_value() && contains(x.value()); }
-  // Numbers may vary, booleans may not. True if that is new.
+  bool contains(const Poly& poly) const;  // one of its symbols
+  // True if that is new.
   bool add(Value v);
   // What varies in a body, whose parameters were added.
   void learn(const Body& body);

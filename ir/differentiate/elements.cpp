@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/differentiate/partials.h"
+
 namespace apl::differentiation {
 
 namespace {
@@ -179,7 +181,7 @@ std::optional<Value> sum_of_rows(Builder& b, const Screma& map, const Operand& r
         sum.inputs.push_back(input);
         sum.map.params.push_back(param);
       }
-      sum.reduces = {inner.reduce_op(BinaryOp::add, Scalar::zero(element))};
+      sum.reduces = {inner.reduce_op(addition(element), Scalar::zero(element))};
       return Operand(inner.let("d", std::move(sum)));
     });
   } catch (const Unavailable&) {

@@ -202,8 +202,15 @@ class Forward {
       }
       if (sum) define(stm, *sum);
     } else if (const Convert* op = get_if<Convert>(stm)) {
-      define(b, stm, Convert{op->to, tangent(b, op->x)});
-    } else if (const SizeExpr* op = get_if<SizeExpr>(stm)) {
+      define(b, stm, Convert{op->to, tangent(b, op->x), op->same_bits});
+    } else if (const SizeExpr* op = get_if<SizeExpr>(stm); op != nullptr && has_opaque_factors(op->value)) {
+      const std::vector<Stm> parts = as_operations(values_, op->value, stm.location);
+      for (const Stm& part : parts) {
+        activity_.learn(part);
+        statement(b, part);
+      }
+      define(stm, tangent(b, Operand(parts.back().pattern.front())));
+    } else if (op != nullptr) {
       std::set<Value> symbols;
       op->value.for_each_symbol([&](Value v) { symbols.insert(v); });
       Poly sum;

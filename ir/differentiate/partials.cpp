@@ -10,13 +10,13 @@
 
 namespace apl::differentiation {
 
-bool is_number(const Type& type) {
-  return type.kind == Type::Kind::data && (is_integer(type.element) || is_float(type.element));
-}
+bool has_tangents(const Type& type) { return type.kind == Type::Kind::data && type.element != ScalarType::unit; }
 
-bool has_derivative(UnaryOp op) {
+BinaryOp addition(ScalarType type) { return type == ScalarType::boolean ? BinaryOp::disj : BinaryOp::add; }
+
+bool has_derivative(UnaryOp op, ScalarType type) {
   switch (op) {
-    case UnaryOp::complement:
+    case UnaryOp::complement: return type == ScalarType::boolean;
     case UnaryOp::sgn:
     case UnaryOp::floor:
     case UnaryOp::ceil:
@@ -27,11 +27,11 @@ bool has_derivative(UnaryOp op) {
   }
 }
 
-bool has_derivative(BinaryOp op) {
+bool has_derivative(BinaryOp op, ScalarType type) {
   switch (op) {
-    case BinaryOp::mul_hi:
     case BinaryOp::conj:
-    case BinaryOp::disj:
+    case BinaryOp::disj: return type == ScalarType::boolean;
+    case BinaryOp::mul_hi:
     case BinaryOp::exor: return false;
     default: return true;
   }
@@ -87,6 +87,7 @@ void refuse_derivative(std::string_view op, Location location) {
 
 Operand times_derivative(Builder& b, const Unary& op, Operand y, Operand tangent, Location location) {
   const Formula f(b, b.type(op.x).element);
+  if (op.op == UnaryOp::complement) return Operand(b.binary(BinaryOp::conj, tangent, op.x, "d"));  // of a bool
   const Operand x = op.x, one = f.number(1);
   switch (op.op) {
     case UnaryOp::neg: return f.neg(tangent);
@@ -182,6 +183,9 @@ std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y,
       const Operand sign_y = b.binary(BinaryOp::copysign, f.number(1), y, "d");
       return f.mul(tangent, f.mul(sign_x, sign_y));
     }
+    // Of bools. What `or` gives is said to vary with its first operand alone.
+    case BinaryOp::conj: return Operand(b.binary(BinaryOp::conj, tangent, by_y ? x : y, "d"));
+    case BinaryOp::disj: return by_y ? std::nullopt : std::optional(tangent);
     case BinaryOp::nextafter: return by_y ? std::nullopt : std::optional(tangent);
     case BinaryOp::ldexp:
       if (by_y) return std::nullopt;
@@ -194,13 +198,69 @@ Poly derivative(const Poly& poly, Value symbol) {
   Poly result;
   for (const Term& term : poly.terms()) {
     for (std::size_t k = 0; k < term.factors.size(); ++k) {
-      if (term.factors[k].opaque || term.factors[k].symbol != symbol) continue;
+      if (term.factors[k].symbol != symbol) continue;
       Term rest = term;
       rest.factors.erase(rest.factors.begin() + static_cast<std::ptrdiff_t>(k));
       result += Poly(std::move(rest));
     }
   }
   return result;
+}
+
+namespace {
+
+class Operations {
+ public:
+  Operations(ValueTable& values, Location location) : values_(values), location_(location) {}
+
+  Value value_of(const Poly& poly) {
+    Poly sum;
+    for (const Term& term : poly.terms()) {
+      Poly product = term.coefficient;
+      for (const Factor& factor : term.factors)
+        product = product * (factor.opaque ? Poly(opaque(*factor.opaque)) : Poly(factor.symbol));
+      sum += product;
+    }
+    return bind(SizeExpr{std::move(sum)});
+  }
+  std::vector<Stm> take() { return std::move(stms_); }
+
+ private:
+  Value opaque(const OpaqueNode& node) {
+    if (node.kind == OpaqueKind::ceil_div) {
+      const Value quotient = bind(Binary{BinaryOp::div, value_of(-node.a), value_of(node.b)});
+      return bind(SizeExpr{-Poly(quotient)});
+    }
+    const BinaryOp op = node.kind == OpaqueKind::min   ? BinaryOp::min
+                        : node.kind == OpaqueKind::max ? BinaryOp::max
+                                                       : BinaryOp::div;
+    const Value a = value_of(node.a), b = value_of(node.b);
+    return bind(Binary{op, a, b});
+  }
+
+  Value bind(Op op) {
+    const Value made = values_.add(Type::scalar(ScalarType::i64), "n");
+    stms_.push_back({{made}, std::move(op), location_, {}, {}});
+    return made;
+  }
+
+  ValueTable& values_;
+  Location location_;
+  std::vector<Stm> stms_;
+};
+
+}  // namespace
+
+bool has_opaque_factors(const Poly& poly) {
+  return std::ranges::any_of(poly.terms(), [](const Term& term) {
+    return std::ranges::any_of(term.factors, [](const Factor& factor) { return factor.opaque != nullptr; });
+  });
+}
+
+std::vector<Stm> as_operations(ValueTable& values, const Poly& poly, Location location) {
+  Operations operations(values, location);
+  operations.value_of(poly);
+  return operations.take();
 }
 
 Operand zero_of(Builder& b, const Type& type) {
@@ -210,11 +270,12 @@ Operand zero_of(Builder& b, const Type& type) {
 
 Operand sum_of(Builder& b, Operand x, Operand y) {
   const Type type = b.type(x);
-  if (type.is_scalar()) return b.binary(BinaryOp::add, x, y, "d");
+  const BinaryOp add = addition(type.element);
+  if (type.is_scalar()) return b.binary(add, x, y, "d");
   return b
       .screma({"ds"}, type.shape, {x.value(), y.value()},
               [&](Builder& inner, BoundValues all) {
-                return std::vector<Operand>{inner.binary(BinaryOp::add, all[type.rank()], all[type.rank() + 1], "d")};
+                return std::vector<Operand>{inner.binary(add, all[type.rank()], all[type.rank() + 1], "d")};
               },
               {})
       .front();
@@ -224,7 +285,7 @@ Operand sum_over(Builder& b, Value array, std::size_t n) {
   const Type type = b.values().type(array);
   const std::vector<Poly> outer(type.shape.begin(), type.shape.begin() + static_cast<std::ptrdiff_t>(n));
   const auto total = [&](Builder& at, Value elements) {
-    const ReduceOp add = at.reduce_op(BinaryOp::add, Scalar::zero(type.element));
+    const ReduceOp add = at.reduce_op(addition(type.element), Scalar::zero(type.element));
     return at
         .screma({"d"}, outer, {elements}, [&](Builder&, BoundValues all) { return std::vector<Operand>{all[n]}; },
                 {add})

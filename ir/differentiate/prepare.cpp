@@ -71,7 +71,34 @@ class Preparing {
     for (const Value v : stm.pattern) values_.set_type(v, substitute(values_.type(v), sizes));
   }
 
+  // Sums, products, minima and maxima of sizes as the scalar operations that rules for operators know.
+  static void name_operation(ReduceOp& reduce) {
+    std::vector<Stm> stms = reduce.op.body->stms;
+    for (Stm& stm : stms) {
+      const SizeExpr* size = get_if<SizeExpr>(stm);
+      if (size == nullptr) continue;
+      std::set<Value> symbols;
+      size->value.for_each_symbol([&](Value v) { symbols.insert(v); });
+      if (symbols.size() != 2) continue;
+      const Value x = *symbols.begin(), y = *symbols.rbegin();
+      const std::pair<Poly, BinaryOp> known[] = {{Poly(x) + Poly(y), BinaryOp::add},
+                                                 {Poly(x) * Poly(y), BinaryOp::mul},
+                                                 {poly_min(x, y), BinaryOp::min},
+                                                 {poly_max(x, y), BinaryOp::max}};
+      for (const auto& [poly, op] : known)
+        if (size->value == poly) {
+          stm.op = Binary{op, x, y};
+          break;
+        }
+    }
+    reduce.op.body = make_body(std::move(stms), reduce.op.body->results);
+  }
+
   void statement(Builder& b, Stm stm) {
+    if (Screma* screma = std::get_if<Screma>(&stm.op))
+      for (ReduceOp& reduce : screma->reduces) name_operation(reduce);
+    if (Scatter* scatter = std::get_if<Scatter>(&stm.op); scatter != nullptr && scatter->op)
+      name_operation(*scatter->op);
     if (Update* update = std::get_if<Update>(&stm.op)) {
       update->array = b.let(values_.name(update->array), Copy{update->array});
     } else if (Scatter* scatter = std::get_if<Scatter>(&stm.op)) {

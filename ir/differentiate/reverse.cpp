@@ -96,6 +96,26 @@ void Reverse::back(Builder& b, const Stm& stm, const Kept& kept) {
   simple(b, stm);
 }
 
+void Reverse::back_size(Builder& b, const Poly& size, const Operand& seed, Location location) {
+  if (!has_opaque_factors(size)) {
+    std::set<Value> symbols;
+    size.for_each_symbol([&](Value v) { symbols.insert(v); });
+    for (const Value v : symbols)
+      if (activity_.contains(v)) add(b, v, b.size(derivative(size, v) * as_poly(seed), "d"));
+    return;
+  }
+  const std::vector<Stm> parts = as_operations(values_, size, location);
+  for (const Stm& part : parts) {
+    activity_.learn(part);
+    b.append(part);
+  }
+  add(b, parts.back().pattern.front(), seed);
+  for (std::size_t k = parts.size(); k-- > 0;) {
+    if (has_cotangent(parts[k].pattern)) simple(b, parts[k]);
+    cotangents_->erase(parts[k].pattern.front());
+  }
+}
+
 void Reverse::simple(Builder& b, const Stm& stm) {
   const Value y = stm.pattern.front();
   const Operand seed = *cotangent(Operand(y));
@@ -110,12 +130,9 @@ void Reverse::simple(Builder& b, const Stm& stm) {
       if (const std::optional<Operand> part = times_derivative(b, *op, by_y, y, seed, stm.location)) add(b, x, *part);
     }
   } else if (const Convert* op = get_if<Convert>(stm)) {
-    if (active(op->x)) add(b, op->x, b.convert(b.type(op->x).element, seed, "d"));
+    if (active(op->x)) add(b, op->x, b.let("d", Convert{b.type(op->x).element, seed, op->same_bits}));
   } else if (const SizeExpr* op = get_if<SizeExpr>(stm)) {
-    std::set<Value> symbols;
-    op->value.for_each_symbol([&](Value v) { symbols.insert(v); });
-    for (const Value v : symbols)
-      if (activity_.contains(v)) add(b, v, b.size(derivative(op->value, v) * as_poly(seed), "d"));
+    back_size(b, op->value, seed, stm.location);
   } else if (const Index* op = get_if<Index>(stm)) {
     if (!activity_.contains(op->array)) return;
     if (row_sums_ != nullptr && row_sums_->arrays.contains(op->array) &&
@@ -154,7 +171,12 @@ void Reverse::simple(Builder& b, const Stm& stm) {
     for (std::size_t k = 0; k < op->elements.size(); ++k)
       if (active(op->elements[k])) add(b, op->elements[k], b.index(seed.value(), {static_cast<std::int64_t>(k)}, "d"));
   } else if (const Iota* op = get_if<Iota>(stm)) {
-    add(b, op->start, sum_over(b, seed.value(), 1));
+    if (activity_.contains(op->count)) {
+      const Operand sum = sum_over(b, seed.value(), 1);
+      const bool is_size = op->element == ScalarType::i64;
+      back_size(b, op->count, is_size ? sum : Operand(b.convert(ScalarType::i64, sum, "d")), stm.location);
+    }
+    if (active(op->start)) add(b, op->start, sum_over(b, seed.value(), 1));
     if (!active(op->stride)) return;
     const Value numbers = b.let(
         "numbers", Iota{op->element, op->count, Scalar::zero(op->element),

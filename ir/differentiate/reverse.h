@@ -59,6 +59,7 @@ class Reverse {
   Kept forth(Builder& b, const Stm& stm);
   void back(Builder& b, const Stm& stm, const Kept& kept);
   void simple(Builder& b, const Stm& stm);
+  void back_size(Builder& b, const Poly& size, const Operand& seed, Location location);
   // A value of its own for `x`, that the substitution puts in the place of `param`.
   Value fresh_param(Builder& b, Value param, const Operand& x, Substitution& map);
 
