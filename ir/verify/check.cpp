@@ -23,10 +23,30 @@ void Check::learn_sizes() {
   for_each_stm(*function.body, [&](const Stm& stm) {
     if (stm.pattern.size() != 1) return;
     if (const SizeExpr* size = get_if<SizeExpr>(stm)) sizes_.emplace(stm.pattern.front(), size->value);
+    if (const Binary* binary = get_if<Binary>(stm))
+      if (const auto size = as_size(*binary)) sizes_.emplace(stm.pattern.front(), *size);
     const Use* use = get_if<Use>(stm);
     if (use && type(use->x).same(Type::scalar(ScalarType::i64)))
       sizes_.emplace(stm.pattern.front(), use->x.is_value() ? Poly(use->x.value()) : Poly(use->x.constant().as_int()));
   });
+}
+
+// What an i64 operation gives as a polynomial, where it is one whatever the operands are.
+std::optional<Poly> Check::as_size(const Binary& op) const {
+  const auto known = [&](const Operand& x) -> std::optional<Poly> {
+    if (!type(x).same(Type::scalar(ScalarType::i64))) return std::nullopt;
+    return x.is_value() ? Poly(x.value()) : Poly(x.constant().as_int());
+  };
+  const std::optional<Poly> x = known(op.x), y = known(op.y);
+  if (!x || !y) return std::nullopt;
+  switch (op.op) {
+    case BinaryOp::add: return *x + *y;
+    case BinaryOp::sub: return *x - *y;
+    case BinaryOp::mul: return *x * *y;
+    case BinaryOp::min: return poly_min(*x, *y);
+    case BinaryOp::max: return poly_max(*x, *y);
+    default: return std::nullopt;
+  }
 }
 
 Poly Check::expand(Poly poly) const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,6 +54,7 @@ class Check {
 
  private:
   Poly expand(Poly poly) const;
+  std::optional<Poly> as_size(const Binary& op) const;
 
   std::vector<Diagnostic>& out_;
   std::unordered_map<Value, Poly> sizes_;

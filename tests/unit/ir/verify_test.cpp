@@ -134,4 +134,33 @@ TEST_CASE("a size and its definition are the same size") {
   CHECK(text.empty());
 }
 
+TEST_CASE("a size that an i64 operation gives is that of its operands") {
+  struct Operation {
+    BinaryOp op;
+    Poly (*expected)(Value n);
+  };
+  const Operation operations[] = {{BinaryOp::mul, [](Value n) { return Poly(n) * Poly(n); }},
+                                  {BinaryOp::add, [](Value n) { return Poly(n) * 2; }},
+                                  {BinaryOp::sub, [](Value) { return Poly(0); }},
+                                  {BinaryOp::min, [](Value n) { return Poly(n); }},
+                                  {BinaryOp::max, [](Value n) { return Poly(n); }}};
+  for (const Operation& operation : operations)
+    for (const std::int64_t less : {0, 2}) {
+      CAPTURE(to_text(operation.op));
+      CAPTURE(less);
+      Program p;
+      const Value n = p.size("n");
+      p.param("xs", i32s({n}));
+      Module module = p.body([&](Builder& b) {
+        const Value count = b.size(Poly(b.binary(operation.op, n, n)) - less, "count");
+        return Operands{b.let("r", Replicate{{count}, int32(0)})};
+      });
+      Function function = *module.functions.front();
+      function.results = {i32s({operation.expected(n)})};
+      module.functions = {std::make_shared<const Function>(function)};
+      const std::string text = verify_text(module);
+      CHECK_MESSAGE(text.empty() == (less == 0), text);
+    }
+}
+
 }  // namespace apl::test::broken
