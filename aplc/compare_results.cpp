@@ -14,7 +14,7 @@ apl::Status compare_results(const apl::Module& before, const apl::Module& after,
   const apl::testing::Verdict verdict = apl::testing::same_meaning(before, after, options);
   if (verdict) return apl::Unit{};
   if (!verdict.decided)
-    return apl::make_error(apl::Code::command_bad_argument, {},
+    return apl::make_error(verdict.code.value_or(apl::Code::command_bad_argument), {},
                            fmt::format("the results cannot be compared: {}", verdict.explanation));
   return apl::make_error(apl::Code::bug_internal, {},
                          fmt::format("the passes changed the program's results: {}", verdict.explanation));

@@ -26,7 +26,8 @@ namespace apl::testing {
 struct [[nodiscard]] Verdict {
   bool holds = true;
   std::string explanation;
-  bool decided = true;  // false: nothing could be checked, and `holds` is false
+  bool decided = true;         // false: nothing could be checked, and `holds` is false
+  std::optional<Code> code{};  // of the error by which `before` cannot be run, where that is not the program's fault
 
   explicit operator bool() const { return holds; }
   static Verdict no(std::string why) { return {false, std::move(why)}; }

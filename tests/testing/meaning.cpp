@@ -89,9 +89,10 @@ class Law {
       const auto expected = interpret(before_, entry_, *arguments, with_order(1));
       if (!expected) {
         last_failure = failed("before", expected.error());
-        if (code_fault(expected.error().code) != Fault::program)
-          return Verdict::no(counterexample(*arguments, last_failure));
-        continue;
+        if (code_fault(expected.error().code) == Fault::program) continue;
+        Verdict verdict = Verdict::undecided(counterexample(*arguments, last_failure));
+        verdict.code = expected.error().code;
+        return verdict;
       }
       ++compared;
       for (std::uint64_t order : options_.orders)
