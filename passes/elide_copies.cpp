@@ -426,7 +426,8 @@ PassInfo elide_copies_pass() {
           .takes = stage_bit(Stage::soac),
           .remark_codes = {{"in-place", "an array is overwritten without a copy"},
                            {"copy-kept", "an array is copied before it is overwritten, and why"}},
-          .run = elide_copies};
+          .run = elide_copies,
+          .needs_differentiate = true};
 }
 
 }  // namespace apl

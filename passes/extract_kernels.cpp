@@ -424,7 +424,8 @@ PassInfo extract_kernels_pass() {
                        {"can-fail-between", "a nest stops at a statement that can fail"},
                        {"irregular", "a nest stops at a map whose width depends on an outer index"},
                        {"sequential", "a nest stops where an attribute asks for it"}},
-      .run = extract};
+      .run = extract,
+      .needs_differentiate = true};
 }
 
 }  // namespace apl

@@ -54,6 +54,8 @@ struct PassInfo {
   std::vector<PassOption> options;
   std::vector<std::pair<std::string, std::string>> remark_codes;  // code -> when it is given
   std::function<Result<Change>(Module&, PassContext&)> run;
+  // It takes no module with derivatives (jvp, vjp): `differentiate` comes before it.
+  bool needs_differentiate = false;
   bool required = false;  // no limit on pass applications leaves it out; so it is with passes that change the stage
 };
 

@@ -12,6 +12,7 @@
 #include <exception>
 #include <optional>
 
+#include "ir/differentiate.h"
 #include "ir/print.h"
 #include "ir/schedule.h"
 #include "ir/sparse_schedule.h"
@@ -65,8 +66,9 @@ class Manager {
 
  private:
   const PassInfo& pass(std::size_t step) const { return pipeline_.registry.passes()[pipeline_.order[step]]; }
-  bool disabled(const PassInfo& info) const {
-    return std::ranges::find(options_.disabled, info.name) != options_.disabled.end();
+  bool disabled(const PassInfo& info) const { return disabled_by_name(info.name); }
+  bool disabled_by_name(std::string_view name) const {
+    return std::ranges::find(options_.disabled, name) != options_.disabled.end();
   }
 
   std::optional<Diagnostic> check_stages() const {
@@ -87,8 +89,20 @@ class Manager {
     return std::nullopt;
   }
 
+  // Whether a program has derivatives only its module says, so this is checked when the pass is to run.
+  std::optional<Diagnostic> check_derivatives(const PassInfo& info) const {
+    if (!info.needs_differentiate || !holds_derivatives(module_)) return std::nullopt;
+    Diagnostic error = make_error(
+        Code::command_bad_pipeline, {},
+        fmt::format("pass '{}' takes no derivatives, but the program has some: 'differentiate' comes before it",
+                    info.name));
+    if (disabled_by_name("differentiate")) error.hint = "do not disable 'differentiate'";
+    return error;
+  }
+
   std::optional<Diagnostic> run_pass(std::size_t step) {
     const PassInfo& info = pass(step);
+    if (std::optional<Diagnostic> error = check_derivatives(info)) return error;
     PassContext context;
     context.remarks = options_.remarks;
     context.options = pipeline_.options[step];

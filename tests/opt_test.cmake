@@ -153,6 +153,21 @@ aplc(70 opt ${plugin} -p planted-sub-swapped --compare-with=p.fut p.fut)
 file(WRITE "${FOLDER}/none.fut" "def f (x: i32) = x\n")
 aplc(64 opt --compare-results none.fut)
 want_error("the results cannot be compared: ")
+# What the interpreter cannot run is no change by a pass.
+file(WRITE "${FOLDER}/gamma.fut" "entry main (x: f64) : f64 = vjp f64.gamma x 1\n")
+aplc(3 opt -p inline --compare-results gamma.fut)
+want_error("the results cannot be compared: before fails: the derivative of gamma cannot be compiled yet")
+
+# Derivatives are gone before passes that do not take them.
+file(WRITE "${FOLDER}/vjp.fut"
+  "entry main [n] (xs: [n]f32) = vjp (\\xs -> let ys = copy xs with [0] = xs[1] in f32.sum (map f32.sin ys)) xs 1\n")
+aplc(64 opt -p inline,elide-copies vjp.fut)
+want_error("pass 'elide-copies' takes no derivatives, but the program has some: 'differentiate' comes before it")
+aplc(64 opt -p inline,extract-kernels vjp.fut)
+want_error("pass 'extract-kernels' takes no derivatives")
+aplc(64 c --disable=differentiate vjp.fut)
+want_error("takes no derivatives.*do not disable 'differentiate'")
+aplc(0 opt -p inline,differentiate,elide-copies,extract-kernels vjp.fut)
 
 # Bisecting, by IR and by limit.
 set(check "'${APLC}' opt --compare-with='${program}' -o /dev/null")

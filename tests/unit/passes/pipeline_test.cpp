@@ -238,6 +238,40 @@ TEST_CASE("disabled passes are left out, of the check of stages too") {
   CHECK(module.functions[0]->name == "main");
 }
 
+TEST_CASE("a pass that takes no derivatives says that differentiate comes before it") {
+  auto derivative = parse_module(R"(stage soac
+
+entry main (x : "f32") : {"f32"}
+fun main [] (x : f32) : {f32} = {
+  let {y : f32, dy : f32} = jvp({x}, {1.0f32}, \{a : f32} -> { let {b : f32} = mul(a, a) in {b} })
+  in {dy}
+}
+)",
+                                 "test");
+  REQUIRE(derivative);
+  for (const std::string name : {"elide-copies", "extract-kernels"}) {
+    CAPTURE(name);
+    const auto alone = parse_pipeline("simplify," + name, PassRegistry::builtin());
+    const auto after = parse_pipeline("differentiate," + name, PassRegistry::builtin());
+    REQUIRE(alone);
+    REQUIRE(after);
+    Module module = *derivative;
+    const Status refused = run_pipeline(module, *alone, {});
+    REQUIRE(!refused);
+    CHECK(refused.error().code == Code::command_bad_pipeline);
+    CHECK(refused.error().message == "pass '" + name +
+                                         "' takes no derivatives, but the program has some: 'differentiate' comes "
+                                         "before it");
+    CHECK(run_pipeline(module, *after, {}));
+    module = *derivative;
+    PipelineOptions options;
+    options.disabled = {"differentiate"};
+    CHECK(!run_pipeline(module, *after, options));
+    module = program();
+    CHECK(run_pipeline(module, *alone, {}));  // without derivatives nothing is needed
+  }
+}
+
 TEST_CASE("stop is asked before each pass") {
   Module module = program();
   int asked = 0;
