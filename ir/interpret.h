@@ -12,6 +12,7 @@
 #include "ir/host_value.h"
 #include "ir/module.h"
 #include "ir/sparse_arguments.h"
+#include "ir/work.h"
 
 namespace apl {
 
@@ -26,6 +27,9 @@ struct InterpretOptions {
   // Told of each reduction, scan and histogram of floats, and of loops that carry float scalars, with the number of
   // terms.
   std::function<void(ScalarType, std::int64_t terms)> reduced;
+  // Set: what each statement costs is added here. Of a `choose` the last alternative runs. The module has no
+  // derivatives: `differentiate` replaces them by statements that would be gone after the run.
+  WorkCount* work = nullptr;
 };
 
 // Runs an entry on values for its parameters (not for its sizes: those follow from the shapes, and shapes that

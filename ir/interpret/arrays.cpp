@@ -16,6 +16,7 @@ void Machine::exec(const Stm& stm, const Iota& op) {
     if (!value) fail(Code::bug_internal, fmt::format("an iota of {}.", to_text(op.element)));
     memory_.store(to, to.offset + i * to.dims[0].stride, *value);
   }
+  count_written(to.count());
   assign(stm.pattern.front(), std::move(to));
 }
 
@@ -25,6 +26,7 @@ void Machine::exec(const Stm& stm, const Replicate& op) {
   Array to = destination(stm.pattern.front());
   if (op.value.is_constant() || is_scalar(op.value.value())) {
     memory_.fill(to, scalar(op.value));
+    count_written(to.count());
   } else {
     std::vector<std::int64_t> at;
     const std::int64_t count = count_of(outer);
@@ -46,9 +48,11 @@ void Machine::exec(const Stm& stm, const Scratch& op) {
 void Machine::exec(const Stm& stm, const Copy& op) {
   readable(op.array);
   Array from = take(op.array);
-  // The last reader of the only owner may keep it.
-  if (!type(stm.pattern.front()).memory && from.storage.use_count() == 1)
+  // The last reader of the only owner may keep it. That is not for the program to rely on, so it costs the same.
+  if (!type(stm.pattern.front()).memory && from.storage.use_count() == 1) {
+    count_copied(from);
     return alias(stm.pattern.front(), std::move(from));
+  }
   Array to = destination(stm.pattern.front());
   copy_into(from, to);
   assign(stm.pattern.front(), std::move(to));
@@ -85,7 +89,10 @@ void Machine::exec(const Stm& stm, const Reshape& op) {
     fail(Code::run_shape_mismatch, fmt::format("`{}` of shape {} cannot be reshaped to {}.", name(op.array),
                                                shape_text(shape_of(array)), shape_text(shape)));
   const bool in_block = static_cast<bool>(type(stm.pattern.front()).memory);
-  if (!in_block && !array.row_major()) array = memory_.compact(array);
+  if (!in_block && !array.row_major()) {
+    count_copied(array);
+    array = memory_.compact(array);
+  }
   array.dims = row_major_dims(shape);
   alias(stm.pattern.front(), std::move(array));
 }
@@ -101,6 +108,7 @@ void Machine::exec(const Stm& stm, const Alloc& op) {
   const std::int64_t bytes = sizes({op.bytes}, "an allocation").front();
   Array block;
   block.storage = memory_.allocate(count_of({bytes}), Fill::undefined);
+  if (work_ != nullptr) work_->allocated += elements_in_block(stm.pattern.front(), bytes);
   // Allocated by a block for its threads: each has a copy.
   if (op.space == Space::thread && in_block_ && memory_.thread() < 0) block.storage->split_per_thread();
   assign(stm.pattern.front(), std::move(block));

@@ -32,7 +32,11 @@ Array Machine::bound(Value v) {
 
 Array Machine::destination(Value v, Fill fill) {
   const Type& t = type(v);
-  if (!t.memory) return memory_.make_array(t.element, sizes(t.shape, "an array"), fill);
+  if (!t.memory) {
+    Array array = memory_.make_array(t.element, sizes(t.shape, "an array"), fill);
+    count_allocated(array.count());
+    return array;
+  }
   Array array = bound(v);
   check_shape(v, array);
   if (fill == Fill::undefined) memory_.undefine(array);
@@ -78,11 +82,15 @@ void Machine::copy_into(const Array& from, const Array& to) {
   if (!agrees)
     fail(Code::run_shape_mismatch, fmt::format("an array of shape {} is written where shape {} belongs.",
                                                shape_text(shape_of(from)), shape_text(shape_of(to))));
+  count_copy(from, to);
   memory_.copy(from, to);
 }
 
 void Machine::write_row(const Array& to, std::size_t outer, std::int64_t position, const Operand& value) {
-  if (value.is_constant() || is_scalar(value.value())) return memory_.store(to, position, scalar(value));
+  if (value.is_constant() || is_scalar(value.value())) {
+    count_written(1);
+    return memory_.store(to, position, scalar(value));
+  }
   copy_into(readable(value.value()), row_at(to, outer, position));
 }
 

@@ -14,7 +14,9 @@ Datum Machine::on_its_way(Datum datum, const Operand& from, Value target) {
   if (datum.is_scalar || !type(target).memory || !from.is_value()) return datum;
   const auto& source = type(from.value()).memory;
   if (!source || *source == *type(target).memory) return datum;
-  return {false, {}, memory_.compact(datum.array)};
+  Datum taken{false, {}, memory_.compact(datum.array)};
+  if (counting_ != nullptr) origins_.insert_or_assign(taken.array.storage.get(), std::move(datum.array));
+  return taken;
 }
 
 void Machine::arrive(Value target, Datum datum) {
@@ -22,7 +24,12 @@ void Machine::arrive(Value target, Datum datum) {
   const Array from = std::move(datum.array);
   alias(target, from);
   const Array& to = frame_->arrays[target.id];
-  if (from.storage != to.storage) copy_into(from, to);
+  if (from.storage == to.storage) return;
+  if (counting_ != nullptr) {
+    const auto origin = origins_.extract(from.storage.get());
+    count_copy(origin ? origin.mapped() : from, to);
+  }
+  memory_.copy(from, to);
 }
 
 void Machine::exec(const Stm& stm, const If& op) {
@@ -31,6 +38,7 @@ void Machine::exec(const Stm& stm, const If& op) {
 
 // Any that may run: all give the same.
 void Machine::exec(const Stm& stm, const Choose& op) {
+  if (counting_ != nullptr) return run_branch(stm, *op.alternatives.back().body);
   const auto given = options_.parameters.find(op.parameter);
   if (given != options_.parameters.end()) {
     const std::int64_t number = given->second, count = static_cast<std::int64_t>(op.alternatives.size());

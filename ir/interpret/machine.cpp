@@ -18,7 +18,11 @@ constexpr int kDeepest = 1000;
 }  // namespace
 
 Machine::Machine(const Module& module, const InterpretOptions& options)
-    : module_(module), options_(options), random_(options.seed), memory_(module.stage == Stage::memory) {}
+    : module_(module),
+      options_(options),
+      random_(options.seed),
+      memory_(module.stage == Stage::memory),
+      counting_(options.work) {}
 
 Machine::Frame Machine::make_frame(const Function& function) {
   auto found = lifetimes_.find(function.name);
@@ -76,6 +80,7 @@ void Machine::tick() {
 
 void Machine::run(const Body& body, const BodyLifetimes& lifetimes) {
   for (Value v : lifetimes.dead_at_start) assign(v, {});
+  Work* const outer = work_;
   const std::size_t count = body.stms.size();
   std::size_t k = 0;
   if (++depth_ > kDeepest)
@@ -87,6 +92,10 @@ void Machine::run(const Body& body, const BodyLifetimes& lifetimes) {
       const StmLifetimes& stm_lifetimes = lifetimes.stms[k];
       stm_lifetimes_ = &stm_lifetimes;
       tick();
+      if (counting_ != nullptr) {
+        work_ = &counting_->of(stm);
+        work_->operations += scalar_operations(stm.op);
+      }
       std::visit([&](const auto& op) { exec(stm, op); }, stm.op);
       for (const auto& [written, kept] : stm_lifetimes.kept) check_kept(written, kept);
       for (Value v : stm_lifetimes.dead_after) assign(v, {});
@@ -98,6 +107,7 @@ void Machine::run(const Body& body, const BodyLifetimes& lifetimes) {
     }
     throw;
   }
+  work_ = outer;
   --depth_;
 }
 
@@ -110,6 +120,8 @@ Result<std::vector<HostValue>> interpret(const Module& module, std::string_view 
   // The machine relies on what the verifier checks, and on nothing else.
   if (std::vector<Diagnostic> broken = verify(module); !broken.empty()) return std::move(broken.front());
   if (holds_derivatives(module)) {
+    if (options.work != nullptr)
+      return make_error(Code::bug_internal, {}, "what derivatives cost is counted after `differentiate`.");
     const Result<Module> computed = differentiate(module);
     return computed ? interpret(*computed, entry, arguments, options) : computed.error();
   }

@@ -26,6 +26,9 @@ struct Datum {
   Array array;  // or a memory block
 };
 
+// The operations of scalars that a statement is: 1 or 0.
+std::int64_t scalar_operations(const Op& op);
+
 class Machine {
  public:
   Machine(const Module& module, const InterpretOptions& options);
@@ -33,6 +36,8 @@ class Machine {
   std::vector<HostValue> run_entry(const Function& function, const std::vector<HostValue>& arguments);
 
  private:
+  struct ScremaRun;  // screma.h
+
   // The values of a function that runs.
   struct Frame {
     const Function* function = nullptr;
@@ -135,12 +140,27 @@ class Machine {
   void exec(const Stm& stm, const Alloc& op);
   void exec(const Stm& stm, std::monostate op);
 
+  // ---- what statements cost (work.cpp)
+  void count_read(std::int64_t elements) {
+    if (work_ != nullptr) work_->read += elements;
+  }
+  void count_written(std::int64_t elements) {
+    if (work_ != nullptr) work_->written += elements;
+  }
+  void count_allocated(std::int64_t elements) {
+    if (work_ != nullptr) work_->allocated += elements;
+  }
+  void count_copied(const Array& from);                 // to a fresh array
+  void count_copy(const Array& from, const Array& to);  // nothing where both are one place
+  void count_lanes(const Body& body, std::int64_t times);
+  void count_columns(const ScremaRun& run, std::int64_t done);
+  std::int64_t elements_in_block(Value block, std::int64_t bytes);
+
   // ---- parts of operations
   Array sliced(Value name, const Array& array, const std::vector<DimIndex>& dims, bool checked);
   void check_private(Value name, const Array& array, const std::vector<DimIndex>& dims);
-  struct Streams;    // streams.h
-  struct ScremaRun;  // screma.h
-  class ColumnRun;   // screma_columns.cpp
+  struct Streams;   // streams.h
+  class ColumnRun;  // screma_columns.cpp
   // Runs what it can in columns, and says how many of the first indices that were.
   std::int64_t run_in_columns(ScremaRun& run, std::int64_t total);
   ColumnLambda& columns_of(const std::vector<Value>& indices, const Lambda& lambda);
@@ -159,6 +179,11 @@ class Machine {
   Thread thread_;
   bool in_block_ = false;
   int depth_ = 0;
+  WorkCount* const counting_;                          // null: nothing is counted
+  Work* work_ = nullptr;                               // of the statement that runs; null likewise
+  std::unordered_map<const Storage*, Array> origins_;  // of arrays that are taken along, while work is counted
+  std::vector<int> block_widths_;                      // by value id: bytes of the elements in a block
+  const Function* block_widths_function_ = nullptr;
   std::uint64_t ticks_ = 0;
   std::unordered_map<std::string_view, FunctionLifetimes> lifetimes_;  // by function name
   std::unordered_map<const Body*, std::shared_ptr<ColumnLambda>> columns_;

@@ -72,8 +72,9 @@ void Machine::ScatterRun::fold() {
       machine.alias(params[k], machine.bound(params[k]));
     } else {
       const Array row = row_at(targets[k], op.rank, positions_[k]);
-      Array copy = machine.destination(params[k]);
-      machine.copy_into(row, copy);
+      Array copy = machine.memory_.compact(row);
+      machine.check_shape(params[k], copy);
+      machine.count_read(copy.count());
       machine.assign(params[k], std::move(copy));
     }
     const Operand& given = map.results[op.rank + k];

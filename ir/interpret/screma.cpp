@@ -40,7 +40,10 @@ void Machine::ScremaRun::note(std::int64_t flat, std::size_t k) {
   const Array& to = scanned[k];
   unflatten(flat, streams.widths, streams.at);
   const std::int64_t position = streams.position_in(to);
-  if (accumulators[k].is_scalar) return machine.memory_.store(to, position, accumulators[k].scalar);
+  if (accumulators[k].is_scalar) {
+    machine.count_written(1);
+    return machine.memory_.store(to, position, accumulators[k].scalar);
+  }
   machine.copy_into(accumulators[k].array, row_at(to, streams.widths.size(), position));
 }
 
@@ -108,6 +111,7 @@ void Machine::exec(const Stm& stm, const Screma& op) {
   const std::size_t reduced = run.accumulators.size();
   for (const ReduceOp& reduce : op.reduces) note_terms(reduce.neutral, total);
   const std::int64_t done = run_in_columns(run, total);
+  count_columns(run, done);
   if (reduced == 0) {
     const IndexOrder order(total - done, random_);
     for (std::int64_t k = 0; k < total - done; ++k) run.run_index(done + order[k]);

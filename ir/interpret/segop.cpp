@@ -121,7 +121,9 @@ void Machine::write_regtile(const KernelResult& result, const Array& tile, const
           i /= p > 0 ? dim.size : 1;
         }
       }
-      if (is_inside) memory_.copy(from, target);
+      if (!is_inside) continue;
+      count_copy(from, target);
+      memory_.copy(from, target);
     }
   }
 }

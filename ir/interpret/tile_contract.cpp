@@ -144,6 +144,7 @@ void Machine::exec(const Stm& stm, const TileContract& op) {
             set(op.reduce.op.params[n + k], scalar(op.map.body->results[k]));
           }
           this->run(*op.reduce.op.body, reduce_lifetimes);
+          count_written(static_cast<std::int64_t>(n));
           for (std::size_t k = 0; k < n; ++k)
             memory_.store(run.accumulators[k].array, base[k] + run.accumulators[k].registers[r],
                           scalar(op.reduce.op.body->results[k]));

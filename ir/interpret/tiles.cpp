@@ -127,6 +127,7 @@ void Machine::exec(const Stm& stm, const CopyTile& op) {
   };
   for (std::int64_t k = 0; k < total; ++k) {
     memory_.begin_index();
+    count_written(1);
     unflatten(order[k], shape, at);
     bool guarded_in = true;
     std::int64_t point = first;

@@ -113,6 +113,7 @@ Scalar Machine::element(Value array_name, const Array& array, std::int64_t posit
     fail(Code::run_undefined_read,
          fmt::format("element {}of `{}` is read before it is written.", at, name(array_name)));
   }
+  count_read(1);
   return memory_.load(array, position);
 }
 

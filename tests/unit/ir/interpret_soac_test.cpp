@@ -1,7 +1,10 @@
 // Map, reduce and redomap, and that the order in which indices run does not show.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include "ir/parse.h"
+#include "ir/walk.h"
 #include "programs.h"
 
 namespace apl::test {
@@ -163,6 +166,70 @@ TEST_CASE("sizes follow from the shapes of the arguments") {
   CHECK(run_text(module, {ints({2}, {5, 6})}) == "run.argument 0:0 entry `f` takes 2 values, but 1 are given.");
   CHECK(run_text(module, {ints({2}, {5, 6}), int_value(3)}) ==
         "run.argument 0:0 `ys` should be of type i32 with 1 dims, but a i32 with 0 dims is given.");
+}
+
+// "operations read written allocated" of the statement that binds `name`, itself.
+std::string work_of(const Module& module, const std::vector<HostValue>& arguments, const std::string& name) {
+  WorkCount count;
+  const auto results = interpret(module, "f", arguments, {.work = &count});
+  REQUIRE_MESSAGE(results, results.error().message);
+  std::string text;
+  const Function& function = *module.functions.front();
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    if (stm.pattern.empty() || function.values.name(stm.pattern.front()) != name) return;
+    const Work work = count.of(stm);
+    text = fmt::format("{} {} {} {}", work.operations, work.read, work.written, work.allocated);
+  });
+  return text;
+}
+
+TEST_CASE("statements cost what docs/ir.md says, in columns and index by index") {
+  const Module module = *parse_module(R"(stage soac
+
+entry f (xs : "[n]i32", A : "[n][n]i32") : {"[n]i32", "i32", "[n*n]i32", "[n]i32"}
+fun f [n] (xs : [n]i32, A : *[n][n]i32) : {[n]i32, i32, [n*n]i32, [n]i32} = {
+  let {squares : [n]i32, sum : i32, rows : [n]i32} =
+    screma(i < n, {xs, A},
+      \{x : i32, a : [n]i32} -> {
+        let {x2 : i32} = mul(x, x)
+        let {e : i32} = a[0]
+        in {x2, x2, e}
+      },
+      {scan \{p : i32, q : i32} -> { let {s : i32} = add(p, q) in {s} }, {0i32}},
+      {commutative \{v : i32, w : i32} -> { let {t : i32} = add(v, w) in {t} }, {0i32}})
+  let {At : [n][n]i32} = rearrange(A, (1, 0))
+  let {flat : [n*n]i32} = reshape(At, [n*n])
+  let {same : [n*n]i32} = reshape(A, [n*n])
+  let {slice : [n]i32} = A[0]
+  let {copied : [n]i32} = copy(slice)
+  let {changed : [n]i32} =
+    loop {ys : [n]i32 = copied} for k < 3 {
+      let {next : [n]i32} = ys with [k] = 7i32
+      in {next}
+    }
+  in {squares, sum, flat, changed}
+}
+)",
+                                      "test");
+  // 300 indices run in columns, 3 do not.
+  for (const std::int64_t n : {3, 300}) {
+    CAPTURE(n);
+    const std::vector<HostValue> arguments = {pattern({n}), pattern({n, n})};
+    const auto work = [&](const std::string& name) { return work_of(module, arguments, name); };
+    // The input's elements, and rows of a scan and a map; the reduced scalar is none.
+    CHECK(work("squares") == fmt::format("0 {0} {1} {1}", n, 2 * n));
+    CHECK(work("x2") == fmt::format("{} 0 0 0", n));
+    CHECK(work("e") == fmt::format("0 {} 0 0", n));
+    CHECK(work("s") == fmt::format("{} 0 0 0", n));
+    CHECK(work("t") == fmt::format("{} 0 0 0", n));
+    CHECK(work("At") == "0 0 0 0");
+    CHECK(work("flat") == fmt::format("0 {0} {0} {0}", n * n));
+    CHECK(work("same") == "0 0 0 0");
+    CHECK(work("slice") == "0 0 0 0");
+    CHECK(work("copied") == fmt::format("0 {0} {0} {0}", n));
+    CHECK(work("next") == "0 0 3 0");  // in place
+    CHECK(work("changed") == "0 0 0 0");
+  }
 }
 
 TEST_CASE("of different rows that a scatter gives one element the last stays, or it is an error if that is asked for") {
