@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "aplc/driver.h"
 #include "aplc/explain_overview.h"
@@ -314,6 +315,20 @@ int write_report(Session& session, const CompileOptions& options, const SparseEx
   return exit;
 }
 
+// Leaves the entry asked for alone in the module; all of them where none is.
+apl::Status keep_entry(apl::Module& module, const std::string& wanted) {
+  if (wanted.empty()) return apl::Unit{};
+  std::string names;
+  for (const apl::FunctionPtr& function : module.functions)
+    if (function->entry) names += (names.empty() ? "" : ", ") + function->entry->name;
+  if (module.find_entry(wanted) == nullptr)
+    return apl::make_error(apl::Code::command_bad_argument, {},
+                           fmt::format("no entry `{}`; there are: {}", wanted, names));
+  std::erase_if(module.functions,
+                [&](const apl::FunctionPtr& function) { return function->entry && function->entry->name != wanted; });
+  return apl::Unit{};
+}
+
 // Where something was decided, if not on the line asked for.
 void show_nearest(const std::vector<apl::Remark>& remarks, std::uint32_t line, const std::string& text) {
   std::uint32_t before = 0, after = 0;
@@ -343,6 +358,7 @@ namespace {
 void add_command(CLI::App& app, int& exit, bool report) {
   struct Options : CompileOptions {
     std::string output, log;  // of a report; the log of an explanation is of constant operands
+    std::string entry;        // the only one that is explained
     bool json = false, all = false;
     std::vector<std::string> sizes;
     std::uint32_t line = 0;
@@ -360,6 +376,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
           "machine: {}, a file of lines `name = value`, or a profile of `aplc sparse calibrate` (default: {} "
           "of --all, --json and FILE:LINE, else {})",
           fmt::join(apl::device_names(), ", "), usual_gpu(), apl::c_dialect().record));
+  command->add_option("-e,--entry", options->entry, "the entry to explain (default: all)");
   if (report) {
     command->add_option("-o,--output", options->output, "file to write (default: the program's name with .html)");
     command->add_option("--log", options->log, "what `aplc tune --log` measured")->type_name("FILE");
@@ -416,6 +433,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
       fine = fine && status;
     };
     const std::string backend = machine_of(*options) == apl::Machine::cpu ? "c" : "cuda";
+    if (fine) check(keep_entry(session.module(), options->entry));
     if (fine) check(read_sparse(session, options->sparse, backend, dense));
     if (fine) check(read_constants(session, options->sparse));
     if (fine) add_sizes(session.module(), options->sparse, sizes);
@@ -438,8 +456,10 @@ void add_command(CLI::App& app, int& exit, bool report) {
     if (overview) {
       const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
       const auto device = apl::find_device(options->device.empty() ? usual_gpu() : options->device);
+      std::set<std::string> matrices;
+      for (const auto& [operand, matrix] : options->sparse.matrices) matrices.insert(operand);
       const std::vector<Overview> all = overviews(session.module(), remarks, sizes, options->file, session.text(),
-                                                  *device, session.parameters(), check_spills);
+                                                  *device, session.parameters(), check_spills, matrices);
       print_out("{}", overview_text(all, options->file, *device, kScreen, colour));
       return;
     }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "aplc/explain_costs.h"
+#include "ir/sparse_soa.h"
 #include "machine/target/records.h"
 
 namespace aplc {
@@ -80,8 +81,15 @@ double operations_of(const apl_contraction& contraction) {
 class Overviewer {
  public:
   Overviewer(const apl::Module& module, const std::vector<Remark>& remarks, const std::string& text,
-             const apl_device& device, const Parameters& given, const apl::SpillCheck& check)
-      : module_(module), remarks_(remarks), text_(text), device_(device), given_(given), check_(check) {
+             const apl_device& device, const Parameters& given, const apl::SpillCheck& check,
+             const std::set<std::string>& matrices)
+      : module_(module),
+        remarks_(remarks),
+        text_(text),
+        device_(device),
+        given_(given),
+        check_(check),
+        matrices_(matrices) {
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find('\n', begin), text.size());
       lines_.push_back(text.substr(begin, end - begin));
@@ -232,6 +240,7 @@ class Overviewer {
                                   plan.dropped == 1 ? "a better plan" : fmt::format("{} better plans", plan.dropped),
                                   plan.dropped == 1 ? "s" : "");
     row.suggestion = fact(plan.remark, "spills").empty() ? "" : "smaller tiles: this plan spills registers";
+    add_dense_reason(function, row);
     for (const Remark& remark : remarks_) {
       if (remark.code != "cores-multiply" || device_.matrix_units == 0 || remark.function != function.name ||
           remark.location != row.location || !plan.seconds)
@@ -240,6 +249,17 @@ class Overviewer {
       if (row.suggestion.empty()) row.suggestion = without_made_names(remark.suggestion, text_);
     }
     return row;
+  }
+
+  // Of a sparse operand that the line reads in full.
+  void add_dense_reason(const apl::Function& function, OverviewRow& row) const {
+    for (const Remark& remark : remarks_) {
+      if (!is_here(remark, function, row.location.line) || remark.pass != "sparsify" || fact(remark, "stores").empty())
+        continue;
+      row.decision += ", not by non-zeros: " + without_made_names(fact(remark, "reason"), text_);
+      if (row.suggestion.empty()) row.suggestion = without_made_names(remark.suggestion, text_);
+      return;
+    }
   }
 
   OverviewRow described(const apl::Function& function, std::uint32_t line, const KernelCost& kernel) const {
@@ -346,7 +366,13 @@ class Overviewer {
       const bool has_times = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
         return row.decision.starts_with("over the non-zeros") && row.seconds;
       });
-      if (missing.empty() && is_sparse && !has_times) return "a matrix, for times: OPERAND=@FILE.mtx";
+      std::vector<std::string> operands;
+      for (const apl::SparseSoa& soa : apl::find_soas(function))
+        if (const std::string& name = function.entry->params[soa.param].name; !matrices_.contains(name))
+          operands.push_back(fmt::format("{}=@FILE.mtx", name));
+      if (missing.empty() && is_sparse && !has_times && !operands.empty())
+        return fmt::format("{}, for times: {}", operands.size() == 1 ? "a matrix" : "matrices",
+                           fmt::join(operands, " "));
       return missing.empty() ? "to run it: some times depend on values that are known only then"
                              : fmt::format("sizes, for times: {}", fmt::join(missing, " "));
     }
@@ -359,7 +385,7 @@ class Overviewer {
       if (!row.suggestion.empty() && *row.seconds > kWorthIt * all)
         return fmt::format("line {}: {}", row.location.line, row.suggestion);
     const OverviewRow& first = overview.rows.front();
-    if (first.decision.starts_with("not "))
+    if (first.decision.starts_with("not ") || first.decision.find(", not ") != std::string::npos)
       return fmt::format(
           "another form of line {}, which takes {:.0f}% of the time; nothing is known against its reason",
           first.location.line, 100 * *first.seconds / all);
@@ -373,6 +399,7 @@ class Overviewer {
   const apl_device& device_;
   const Parameters& given_;
   const apl::SpillCheck& check_;
+  const std::set<std::string>& matrices_;  // of which operands they are known
   std::vector<std::string> lines_;
   std::map<std::string, std::size_t> shown_;
 };
@@ -385,12 +412,13 @@ std::string shortened(const std::string& text, std::size_t length) {
 
 std::vector<Overview> overviews(const apl::Module& module, const std::vector<Remark>& remarks, const Sizes& sizes,
                                 const std::string& file, const std::string& text, const apl_device& device,
-                                const Parameters& given, const apl::SpillCheck& check) {
+                                const Parameters& given, const apl::SpillCheck& check,
+                                const std::set<std::string>& matrices) {
   std::vector<Overview> all;
   for (const apl::FunctionPtr& function : module.functions) {
     if (!function->entry) continue;
     const Sizes known = sizes.empty() ? first_dataset(file, text, *function) : sizes;
-    all.push_back(Overviewer(module, remarks, text, device, given, check).run(*function, known));
+    all.push_back(Overviewer(module, remarks, text, device, given, check, matrices).run(*function, known));
     all.back().sizes_given = !sizes.empty();
   }
   return all;
@@ -422,7 +450,7 @@ std::string overview_text(const std::vector<Overview>& all, const std::string& f
     if (shown < overview.rows.size() && shown > 1) --shown;
     for (std::size_t k = 0; k < shown; ++k) {
       const OverviewRow& row = overview.rows[k];
-      const bool missed = row.decision.starts_with("not ");
+      const bool missed = row.decision.starts_with("not ") || row.decision.find(", not ") != std::string::npos;
       text += fmt::format(
           "{:>10} {:>4}  {}{:>4}{} {:<{}}  {:<{}}  {}{}{}\n", row.seconds ? microseconds_text(*row.seconds * 1e6) : "?",
           row.seconds && whole > 0 ? fmt::format("{:.0f}%", 100 * *row.seconds / whole) : "", dim, row.location.line,

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,12 @@ struct Overview {
   std::vector<KernelCost> kernels;   // all that the host launches; those of contractions as their plans say
 };
 
-// Of each entry. `module` is at the memory stage, as it runs; `remarks` are those of all passes on it.
+// Of each entry. `module` is at the memory stage, as it runs; `remarks` are those of all passes on it, `matrices` the
+// sparse operands whose matrices are known.
 std::vector<Overview> overviews(const apl::Module& module, const std::vector<apl::Remark>& remarks, const Sizes& sizes,
                                 const std::string& file, const std::string& text, const apl_device& device,
-                                const Parameters& given, const apl::SpillCheck& check = nullptr);
+                                const Parameters& given, const apl::SpillCheck& check = nullptr,
+                                const std::set<std::string>& matrices = {});
 
 // As text, at most `lines` lines. With `colour` for a terminal.
 std::string overview_text(const std::vector<Overview>& all, const std::string& file, const apl_device& device,

@@ -99,6 +99,32 @@ want("^spmm on cpu, m=2708 n=2708\n +. +8 map.*\nmost would help: sizes, for tim
 aplc(0 explain "${EXAMPLES}/demo/spmm.fut")
 want("^spmm on cpu, b=2 m=3 n=2 .first dataset.\n +[0-9.]+ us 100%")
 
+# One entry alone; matrices that are given are not asked for.
+file(WRITE "${FOLDER}/sparse.fut" "#[sparse(A)] #[sparse(B)]
+entry sums [n] (A: [n][n]f32) (B: [n][n]f32) = (map f32.sum A, map f32.sum B)
+#[sparse(A)]
+entry dense [n][b] (A: [n][n]f32) (B: [n][b]f32) =
+  map (\\r -> map (\\c -> f32.sum (map2 (\\a x -> (a + 1) * x) r c)) (transpose B)) A
+")
+set(cora "@${EXAMPLES}/demo/cora.mtx.gz")
+aplc(0 explain -e sums sparse.fut "A=${cora}" "B=${cora}")
+if(output MATCHES "for times|dense on")
+  message(FATAL_ERROR "matrices that are given are asked for, or another entry is explained:\n${output}")
+endif()
+want("^sums on cpu, n=2708\n")
+aplc(0 explain sparse.fut --entry=sums "A=${cora}")
+want("most would help: a matrix, for times: B=@FILE.mtx\n")
+aplc(64 explain sparse.fut --entry=none)
+want_error("no entry `none`; there are: sums, dense")
+# What a sparse operand that becomes dense costs, and why it does: the copy, and the kernel that reads it.
+aplc(0 explain sparse.fut -e dense "A=${cora}" --size b=64)
+want("5 map.*packed for a micro-kernel, not by non-zeros: where `A` has no element, the sum's term is not known")
+want("dense copy +`A` is made dense, too, .n..n.f32: where `A` has no element")
+want("most would help: line 5: give the neutral element where the element is 0")
+# It is a warning of all commands that compile the program.
+aplc(0 c sparse.fut -o "${FOLDER}/sparse.c")
+want_error("sparse.fut:5:3: warning: #.sparse. has no effect here: `A` is stored and read as a dense matrix, .n..n.f32, since")
+
 # What is not chosen at these sizes is said on the same line.
 aplc(0 explain "${PROGRAMS}/product.fut" --device=h200 --size m=2 --size n=2 --size q=2)
 want("mq,qn->mn +tiled for larger sizes; at these one thread a point is faster")
