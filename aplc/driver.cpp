@@ -206,10 +206,14 @@ bool Session::run(std::string_view text) {
   options.parameters = parameters_;
   options.disabled = options_.disabled;
   options.verify_each = options_.verify_each;
-  if (options_.remarks || options_.keep_remarks)
+  if (options_.remarks || options_.keep_remarks || sparse::has_operands(module_))
     options.remarks = [this](const apl::Remark& remark) {
       if (options_.keep_remarks) remarks_.push_back(remark);
       if (options_.remarks) print_error("{}\n", apl::render(remark, options_.file));
+      // Who asks for remarks reads this one among them.
+      if (const auto warning = sparse::made_dense_warning(remark);
+          warning && !options_.remarks && !options_.keep_remarks)
+        report(*warning);
     };
   sparse::make_dense(module_, parameters_, options.remarks);
   if (options_.keep_stages) stages_.emplace_back("", apl::print(module_));

@@ -16,20 +16,27 @@
 //
 // Phases: the arrays of each sparse operand (ir/sparse_soa.h); every kernel that reads it, in order: one that reads
 // A[i, j] where it writes [i, j] becomes one over the non-zeros (sparsify/sddmm), and what it gives may be sparse
-// again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract).
+// again; a contraction (passes/analysis/contractions) becomes sums over the non-zeros of a row (sparsify/contract), for
+// two sparse matrices over those of both; other reductions along a row, and single elements, are seen to where they are
+// in the kernel (sparsify/threads).
 // Each says what it is in its schedule (ir/sparse_schedule.h), by which code generation asks the runtime for a kernel.
 // With `tiles` both go over the tiles of a plan in place of rows (sparsify/tile_sums, sparsify/tile_sddmm). What
 // nobody reads is then left out. Both need a proof that absent elements change nothing, by the algebra of known
 // operators on finite numbers (sparsify/zero_propagation). What is refused gets a dense copy of A, and a remark: never
-// a wrong result. Deliberately not here: products of two sparse matrices, patterns that a program computes.
+// a wrong result. Deliberately not here: patterns that a program computes, so that the product of two sparse matrices
+// is a dense one.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "ir/attributes.h"
+#include "ir/print.h"
 #include "ir/sparse_schedule.h"
 #include "ir/walk.h"
 #include "passes/pass.h"
 #include "passes/sparsify/sections.h"
 #include "passes/sparsify/sparsify.h"
+#include "passes/sparsify/threads.h"
 
 namespace apl {
 namespace {
@@ -50,12 +57,14 @@ class Sparsifier {
                  context.flag("deterministic")},
         requests_(std::move(requests)),
         result_(function),
-        layouts_(function) {}
+        layouts_(function),
+        accesses_(sparse_, result_.values) {}
 
   Function run() {
     patterns_.reserve(requests_.size());
     for (const SparseRequest& request : requests_) add_pattern(request);
     BodyPtr body = rewrite(function_.body);
+    for (const Dense& read : dense_reads_) missed(read);
     std::vector<Operand> results = body->results;
     for (std::size_t k = 0; k < requests_.size(); ++k)
       if (requests_[k].result) sparse_result(patterns_[k], results);
@@ -69,6 +78,13 @@ class Sparsifier {
   }
 
  private:
+  // A statement reads all of an array that could be sparse.
+  struct Dense {
+    Location location;
+    Value base;
+    sparsify::Reason reason;
+  };
+
   void add_pattern(const SparseRequest& request) {
     ValueTable& values = result_.values;
     Pattern pattern;
@@ -97,18 +113,45 @@ class Sparsifier {
   BodyPtr rewrite(const BodyPtr& old) {
     std::vector<Stm> stms;
     for (const Stm& stm : old->stms) {
-      if (kernel(stm, stms)) continue;
+      std::vector<Stm> made;
+      if (kernel(stm, made)) {
+        for (Stm& one : made) stms.push_back(std::move(one));
+        continue;
+      }
+      accesses_.enter(stm);
       stms.push_back(stm);
-      if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op))
+      if (const Choose* choose = get_if<Choose>(stm))
+        stms.back().op = sparse_alternatives(*choose);
+      else if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op))
         stms.back().op = map_bodies(stm.op, [&](const BodyPtr& inner) { return rewrite(inner); });
     }
     return make_body(std::move(stms), old->results);
   }
 
+  // Without alternatives that read a sparse array in full, if the last one, which may always run, does not: the dense
+  // copy would be made for all.
+  Choose sparse_alternatives(const Choose& old) {
+    Choose made = old;
+    std::vector<std::vector<Dense>> reads;
+    for (Choose::Alternative& alternative : made.alternatives) {
+      std::vector<Dense> before = std::exchange(dense_reads_, {});
+      alternative.body = rewrite(alternative.body);
+      reads.push_back(std::exchange(dense_reads_, std::move(before)));
+    }
+    const bool drops = reads.back().empty();
+    for (std::size_t k = made.alternatives.size(); k-- > 0;) {
+      if (drops && !reads[k].empty())
+        made.alternatives.erase(made.alternatives.begin() + static_cast<std::ptrdiff_t>(k));
+      else
+        dense_reads_.insert(dense_reads_.end(), reads[k].begin(), reads[k].end());
+    }
+    return made;
+  }
+
   // The sparse arrays that the statement reads, through views or as they are.
   std::vector<Value> read_by(const Stm& stm) const {
     std::vector<Value> bases;
-    for (const Value v : free_values(stm.op, function_.values)) {
+    for (const Value v : free_values(stm.op, result_.values)) {
       const sparsify::SparseArrays::const_iterator found =
           layouts_.find(v) != nullptr ? sparse_.find(layouts_.find(v)->base) : sparse_.end();
       if (found != sparse_.end() && std::ranges::find(bases, found->first) == bases.end())
@@ -122,21 +165,70 @@ class Sparsifier {
     if (std::holds_alternative<Loop>(stm.op) || is_branch(stm.op)) return false;
     const std::vector<Value> bases = read_by(stm);
     if (bases.empty()) return false;
+    if (get_if<Index>(stm) && result_.values.type(stm.pattern.front()).is_scalar()) {
+      out.push_back(in_threads(in_kernel(stm), {}));
+      return true;
+    }
     if (get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Reshape>(stm) || get_if<Use>(stm)) {
       dense_.emplace(stm.pattern.front(), stm.pattern.front());
       return false;
     }
-    std::vector<std::pair<Value, sparsify::Reason>> reasons;
+    std::map<Value, sparsify::Reason> reasons;
     for (const Value base : bases) {
       sparsify::Reason reason{"no-contraction", "it is read by what is no kernel of one thread an element", {}};
       if (op != nullptr && op->level == SegLevel::thread) {
-        if (as_sddmm(stm, base, reason, out)) return true;
-        if (reason.code == "not-sddmm" && contract(stm, base, reason, out)) return true;
+        sparsify::Reason as_sum;
+        if (as_sddmm(stm, base, reason, out) || contract(stm, base, as_sum, out)) {
+          for (Stm& made : out) made = in_threads(made, {});
+          return true;
+        }
+        if (reason.code == "not-sddmm" || as_sum.code != "no-contraction") reason = std::move(as_sum);
       }
-      reasons.emplace_back(base, std::move(reason));
+      reasons.emplace(base, std::move(reason));
     }
-    for (const auto& [base, reason] : reasons) missed(stm, base, reason);
-    return false;
+    Stm made = in_threads(stm, reasons);
+    out.push_back(std::move(made));
+    return true;
+  }
+
+  // With reductions and elements in its threads that go by non-zeros; why the others do not.
+  Stm in_threads(const Stm& stm, const std::map<Value, sparsify::Reason>& reasons) {
+    if (read_by(stm).empty()) return stm;
+    sparsify::ThreadReads made = sparsify::read_in_threads(stm, sparse_, accesses_, result_.values);
+    std::set<const Pattern*> said;
+    for (const sparsify::SparseArray* array : made.reductions)
+      if (said.insert(array->pattern).second)
+        applied(stm, "row-sum", *array->pattern,
+                fmt::format("a reduction goes over the non-zeros of a row or column of `{}`", array->pattern->name));
+    said.clear();
+    for (const sparsify::SparseArray* array : made.look_ups)
+      if (said.insert(array->pattern).second)
+        applied(stm, "look-up", *array->pattern,
+                fmt::format("elements of `{}` are looked up among the non-zeros of their rows", array->pattern->name));
+    for (const Value base : read_by(made.stm)) {
+      // Why a sum's terms are not neutral says most, that there is no sum least.
+      const auto own = made.refused.find(base);
+      const auto other = reasons.find(base);
+      const bool is_own =
+          own != made.refused.end() && (other == reasons.end() || own->second.code == "zero-not-neutral" ||
+                                        other->second.code == "no-contraction" || other->second.code == "not-sddmm");
+      const sparsify::Reason unknown{"no-contraction", "the kernel that reads it is no contraction", {}};
+      dense_reads_.push_back({stm.location, base,
+                              is_own                   ? own->second
+                              : other != reasons.end() ? other->second
+                                                       : unknown});
+    }
+    return std::move(made.stm);
+  }
+
+  // A statement of the host as a kernel of one thread.
+  Stm in_kernel(const Stm& stm) {
+    Stm inner = stm;
+    const Value result = stm.pattern.front();
+    inner.pattern = {result_.values.add(result_.values.type(result), result_.values.name(result))};
+    SegOp once{.level = SegLevel::thread, .space = {}, .body = {}, .results = {{KernelResult::Kind::returns, {}}}};
+    once.body = make_body({inner}, {Operand(inner.pattern.front())});
+    return {.pattern = stm.pattern, .op = std::move(once), .location = stm.location};
   }
 
   bool as_sddmm(const Stm& stm, Value base, sparsify::Reason& reason, std::vector<Stm>& out) {
@@ -198,10 +290,13 @@ class Sparsifier {
     const auto& contracted = std::get<sparsify::Contracted>(made);
     for (Stm& made_stm : host.stms()) out.push_back(std::move(made_stm));
     const char* along = contracted.by_columns ? "column" : "row";
-    applied(stm, "spmm", pattern,
-            fmt::format("the sum {} goes over the {} of `{}`", contraction->einsum(result_),
-                        contracted.by_tiles ? "tiles" : "non-zeros", pattern.name) +
-                (contracted.by_tiles ? "" : fmt::format(", {} by {}", along, along)));
+    applied(
+        stm, "spmm", pattern,
+        fmt::format("the sum {} goes over the {} of `{}`", contraction->einsum(result_),
+                    contracted.by_tiles ? "tiles" : "non-zeros", pattern.name) +
+            (contracted.by_tiles ? "" : fmt::format(", {} by {}", along, along)) +
+            (contracted.second != nullptr ? fmt::format(", and over those of `{}`", contracted.second->pattern->name)
+                                          : ""));
     if (const auto& why = contracted.why_not)
       report(RemarkKind::missed, stm.location, why->code,
              fmt::format("the sum over `{}` goes {} by {}, not by tiles: {}", pattern.name, along, along, why->message),
@@ -269,6 +364,13 @@ class Sparsifier {
     host.set_location(function_.location);
     for (const Pattern& pattern : patterns_) {
       if (!read.contains(pattern.dense)) continue;
+      if (!why_dense_.contains(pattern.dense))
+        missed(
+            {function_.location,
+             pattern.dense,
+             {"no-kernel",
+              fmt::format("`{}` is a result, is carried by a loop, or is read where there is no kernel", pattern.name),
+              "let kernels alone read it"}});
       made_dense(pattern.dense);
       Type type = result_.values.type(pattern.dense);
       type.unique = false;
@@ -320,15 +422,32 @@ class Sparsifier {
                      .suggestion = {}});
   }
 
-  void missed(const Stm& stm, Value base, const sparsify::Reason& reason) const {
-    report(RemarkKind::missed, stm.location, reason.code == "not-sddmm" ? "no-contraction" : reason.code,
-           fmt::format("`{}` is read as a dense matrix: {}", function_.values.name(base), reason.message),
-           reason.suggestion);
+  // Said where it is, with what is stored.
+  void missed(const Dense& read) {
+    const auto found = sparse_.find(read.base);
+    const bool is_operand = found == sparse_.end() || found->second.pattern->dense == read.base;
+    const std::string name = fmt::format("`{}`", function_.values.name(read.base));
+    context_.remark({.kind = RemarkKind::missed,
+                     .pass = kSparsify,
+                     .code = read.reason.code == "not-sddmm" ? "no-contraction" : read.reason.code,
+                     .location = read.location,
+                     .function = function_.name,
+                     .message = fmt::format("{} is read as a dense matrix: {}", name, read.reason.message),
+                     .facts = {{"array", is_operand ? name
+                                                    : fmt::format("{}, which has the non-zeros of `{}`,", name,
+                                                                  found->second.pattern->name)},
+                               {"stores", print(result_.values.type(read.base), result_)},
+                               {"reason", read.reason.message}},
+                     .suggestion = read.reason.suggestion});
+    why_dense_.emplace(read.base, read.reason.message);
   }
 
-  void made_dense(Value dense) const {
+  void made_dense(Value dense) {
+    const auto why = why_dense_.find(dense);
     report(RemarkKind::analysis, function_.location, "dense-copy",
-           fmt::format("`{}` is made dense, too", function_.values.name(dense)), {});
+           fmt::format("`{}` is made dense, too, {}{}", function_.values.name(dense),
+                       print(result_.values.type(dense), result_), why == why_dense_.end() ? "" : ": " + why->second),
+           {});
   }
 
   void report(RemarkKind kind, const Location& location, std::string code, std::string message,
@@ -352,8 +471,11 @@ class Sparsifier {
   const Layouts layouts_;
   std::vector<Pattern> patterns_;
   sparsify::SparseArrays sparse_;
+  sparsify::Accesses accesses_;
   sparsify::DenseCopies dense_;
   std::vector<Value> copies_;  // dense copies of what kernels made
+  std::vector<Dense> dense_reads_;
+  std::map<Value, std::string> why_dense_;
 };
 
 Result<Change> run_sparsify(Module& module, PassContext& context) {
@@ -391,10 +513,12 @@ PassInfo sparsify_pass() {
                        {"dense-copy", "a sparse matrix is also made dense, because something reads it so"},
                        {"result-is-dense", "the result is not known to have the pattern that the attribute says"},
                        {"no-contraction", "what reads a sparse matrix is no contraction"},
+                       {"row-sum", "a reduction in a kernel goes over the non-zeros of a row or column"},
+                       {"look-up", "elements of a sparse matrix are looked up in their rows"},
+                       {"all-elements", "a kernel reads all elements of a sparse matrix, the zeros, too"},
                        {"gives-rows", "a kernel over the elements of a sparse matrix gives rows"},
                        {"zero-not-neutral", "it is not known that absent elements change nothing"},
                        {"operand-not-whole", "a contraction reads a part of a sparse matrix"},
-                       {"used-twice", "a contraction reads a sparse matrix at two places"},
                        {"rows-not-tiles", "tiles were asked for, and the sum must go row (column) by row"},
                        {"constant", "the code of a product has the structure and values of a known matrix"},
                        {"constant-not-given", "a constant matrix is not known to the compiler"},
@@ -403,7 +527,7 @@ PassInfo sparsify_pass() {
                        {"constant-computed", "the elements of a constant matrix are computed with before the product"},
                        {"constant-not-finite", "a constant matrix has elements that are no finite numbers"},
                        {"constant-too-large", "a constant matrix has too many non-zeros for code"},
-                       {"both-dims-reduced", "a sum goes over rows and columns of a sparse matrix"}},
+                       {"no-kernel", "a sparse matrix is a result, or is read where there is no kernel"}},
       .run = run_sparsify};
 }
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "ir/attributes.h"
 #include "passes/sparse/read.h"
 
 namespace aplc::sparse {
@@ -15,6 +17,29 @@ apl::Scalar number(double x, apl::ScalarType type) {
 }
 
 }  // namespace
+
+bool has_operands(const apl::Module& module) {
+  return std::ranges::any_of(module.functions, [](const apl::FunctionPtr& function) {
+    return apl::has_attribute(function->attributes, apl::attribute::sparse);
+  });
+}
+
+std::optional<apl::Diagnostic> made_dense_warning(const apl::Remark& remark) {
+  std::string array, stores, reason;
+  for (const auto& [key, value] : remark.facts) {
+    if (key == "array") array = value;
+    if (key == "stores") stores = value;
+    if (key == "reason") reason = value;
+  }
+  if (remark.pass != "sparsify" || remark.kind != apl::RemarkKind::missed || stores.empty()) return std::nullopt;
+  apl::Diagnostic warning =
+      apl::make_error(apl::Code::warning_attribute_ignored, remark.location,
+                      fmt::format("#[sparse] has no effect here: {} is stored and read as a dense matrix, {}, since {}",
+                                  array, stores, reason));
+  warning.severity = apl::Severity::warning;
+  warning.hint = remark.suggestion;
+  return warning;
+}
 
 bool is_matrix_file(const std::string& file, std::string_view text) {
   const std::string_view name = std::string_view(file).substr(0, file.size() - (file.ends_with(".gz") ? 3 : 0));

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ir/module.h"
 #include "ir/sparse_arguments.h"
+#include "passes/pass.h"
 #include "passes/sparse/matrix.h"
 
 namespace aplc {
@@ -17,6 +19,12 @@ namespace sparse {
 
 // Whether a file's contents are a matrix: by its ending, .mtx or .smtx, or by a banner, which no value begins like.
 bool is_matrix_file(const std::string& file, std::string_view text);
+
+// Whether an entry has a sparse operand.
+bool has_operands(const apl::Module& module);
+
+// For a remark that says why a sparse operand, or what has its non-zeros, is stored and read in full; else none.
+std::optional<apl::Diagnostic> made_dense_warning(const apl::Remark& remark);
 
 // As a matrix of that element type; a pattern has ones. run.argument where an integer is wanted and something else is
 // there; else as read_matrix.

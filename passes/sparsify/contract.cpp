@@ -44,12 +44,9 @@ std::optional<Role> role_of(const ContractionOperand& operand, const Contraction
   return role;
 }
 
+// Why the sum's terms are not known to be neutral where these operands have no element.
 std::optional<Reason> refuse(const Contraction& contraction, const SparseOperands& ours, Value base,
                              const ValueTable& values) {
-  const auto reads = [&](const Lambda& lambda) { return free_values(lambda, values).contains(base); };
-  if (reads(contraction.map) || reads(contraction.reduce.op) || (contraction.after && reads(*contraction.after)))
-    return Reason{"used-twice", "`" + values.name(base) + "` is also read outside of the sum",
-                  "multiply by its elements in a map of its own"};
   ZeroPropagation zeros(values);
   for (const auto& [element, operand] : ours) zeros.know(element, Scalar::zero(values.type(element).element));
   zeros.look_for_infinities(*contraction.map.body);
@@ -57,12 +54,31 @@ std::optional<Reason> refuse(const Contraction& contraction, const SparseOperand
   for (const auto& [neutral, result] : ranges::views::zip(contraction.reduce.neutral, contraction.map.body->results)) {
     const auto term = zeros.of(result);
     if (!term || !neutral.is_constant() || !same_number(*term, neutral.constant()))
-      return Reason{
-          "zero-not-neutral",
-          "where `" + values.name(base) + "` has no element, the sum's term is not known to be the neutral element",
-          "give the neutral element where the element is 0: `if a == 0 then neutral else ...`"};
+      return zero_not_neutral("`" + values.name(base) + "`", zeros);
   }
   return std::nullopt;
+}
+
+// Further sparse operands, of one pattern, whose rows or columns the summed dim counts and whose other dim is the last
+// of the space: a row of sums meets but their non-zeros. If absent elements of theirs change nothing, too.
+std::optional<SecondOperands> second_operands(const Contraction& contraction, const SparseOperands& ours,
+                                              std::size_t summed, const SparseArrays& arrays,
+                                              const ValueTable& values) {
+  std::optional<SecondOperands> second;
+  for (const ContractionOperand& operand : contraction.operands) {
+    const auto found = arrays.find(operand.base);
+    if (found == arrays.end() || ours.contains(operand.element)) continue;
+    const auto role = role_of(operand, contraction, found->second);
+    if (!role) continue;
+    const std::size_t last = contraction.space_rank - 1;
+    const bool by_rows = role->row == summed && role->column == last;
+    if (!by_rows && !(role->column == summed && role->row == last)) continue;
+    if (!second) second = SecondOperands{found->second.pattern, !by_rows, {}, &found->second};
+    if (second->pattern == found->second.pattern && second->by_columns == !by_rows)
+      second->elements.emplace(operand.element, SparseOperand{&found->second, role->batches});
+  }
+  if (!second || refuse(contraction, second->elements, second->elements.begin()->first, values)) return std::nullopt;
+  return second;
 }
 
 // Tiles add to what other tiles of the row gave, in any order.
@@ -93,49 +109,65 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
   ValueTable& values = host.values();
   const SparseArray& array = arrays.at(base);
   const std::string name = "`" + values.name(base) + "`";
-  std::optional<Role> role;
-  SparseOperands ours;
   const auto each_operand = [&](const auto& visit) {
     for (const auto* operands : {&contraction.operands, &contraction.uniform})
       for (const ContractionOperand& operand : *operands) visit(operand);
   };
   std::optional<Reason> reason;
+  std::vector<Role> roles;
   each_operand([&](const ContractionOperand& operand) {
     if (!operand.is_plain() && !reason)
       reason = Reason{"no-contraction",
                       "`" + values.name(operand.base) + "` is read under a condition, or where an array says",
                       {}};
-    if (operand.base != base || reason) return;
-    const auto here = role_of(operand, contraction, array);
-    if (!here)
-      reason = Reason{"operand-not-whole", name + " is not read as a whole, row by row or column by column",
-                      "contract the whole matrix, and take a part of what comes out"};
-    else if (role && (role->row != here->row || role->column != here->column))
-      reason = Reason{"used-twice", name + " is read at two places at once", "give one of them another name"};
-    if (reason) return;
-    role = here;
-    ours.emplace(operand.element, SparseOperand{&array, here->batches});
+    if (operand.base != base) return;
+    if (const auto here = role_of(operand, contraction, array)) roles.push_back(*here);
   });
   if (reason) return *reason;
-  if (!role) return Reason{"no-contraction", name + " is no operand of the sum", {}};
-  const bool row_in_space = role->row < contraction.space_rank, column_in_space = role->column < contraction.space_rank;
-  if (row_in_space == column_in_space)
-    return Reason{"both-dims-reduced", "the sum goes over rows and columns of " + name,
+  const auto read = [&](const ContractionOperand& operand) { return operand.base == base; };
+  if (std::ranges::none_of(contraction.operands, read) && std::ranges::none_of(contraction.uniform, read))
+    return Reason{"no-contraction", name + " is no operand of the sum", {}};
+  if (roles.empty())
+    return Reason{"operand-not-whole", name + " is not read as a whole, row by row or column by column",
+                  "contract the whole matrix, and take a part of what comes out"};
+  const auto is_summed = [&](const Role& role) {
+    return (role.row < contraction.space_rank) != (role.column < contraction.space_rank);
+  };
+  std::erase_if(roles, [&](const Role& role) { return !is_summed(role); });
+  if (roles.empty())
+    return Reason{"no-contraction", "the sum goes over rows and columns of " + name,
                   "sum each row first, and then the rows' sums"};
+  // Where it is read at two places: the one whose own dim is an outer one, so that there may be rows of sums; row by
+  // row.
+  const auto cost = [&](const Role& role) {
+    const bool by_columns = role.column < contraction.space_rank;
+    const std::size_t own = by_columns ? role.column : role.row;
+    return std::pair(own + 1 == contraction.space_rank && contraction.space_rank > 1, by_columns);
+  };
+  const Role role = *std::ranges::min_element(roles, {}, cost);
+  const bool row_in_space = role.row < contraction.space_rank;
+  const std::size_t own = row_in_space ? role.row : role.column, summed = row_in_space ? role.column : role.row;
+  SparseOperands ours;
   each_operand([&](const ContractionOperand& operand) {
-    const auto other = operand.base != base ? arrays.find(operand.base) : arrays.end();
-    if (other == arrays.end() || other->second.pattern != array.pattern) return;
-    const auto here = role_of(operand, contraction, other->second);
-    if (here && here->row == role->row && here->column == role->column)
-      ours.emplace(operand.element, SparseOperand{&other->second, here->batches});
+    const auto found = arrays.find(operand.base);
+    if (found == arrays.end() || found->second.pattern != array.pattern) return;
+    const auto here = role_of(operand, contraction, found->second);
+    if (here && here->row == role.row && here->column == role.column)
+      ours.emplace(operand.element, SparseOperand{&found->second, here->batches});
   });
   if (auto refused = refuse(contraction, ours, base, values)) return *refused;
 
   Contracted result{.by_columns = !row_in_space};
-  const std::size_t own = row_in_space ? role->row : role->column;
   if (options.tiles) result.why_not = refuse_tiles(contraction, result.by_columns, options, values);
   result.by_tiles = options.tiles && !result.why_not;
-  Sums sums(contraction, *array.pattern, ours, own, row_in_space ? role->column : role->row, !row_in_space, host);
+  Sums sums(contraction, *array.pattern, ours, own, summed, !row_in_space, host);
+  const bool has_rows = options.whole_rows && !result.by_tiles && sums.has_rows();
+  if (has_rows) {
+    if (const auto second = second_operands(contraction, ours, summed, arrays, values)) {
+      sums.meet(*second);
+      result.second = second->array;
+    }
+  }
   Stm made = kernel;
   made.attributes.push_back(
       make_attribute(attribute::sparse_product, array.pattern->name, attribute::SparseProduct::spmm));
@@ -145,7 +177,7 @@ std::variant<Contracted, Reason> contract(const Stm& kernel, const Contraction& 
     sums.tiles(made, options.fused);
     return result;
   }
-  made.op = options.whole_rows && sums.has_rows() ? sums.rows() : sums.elements();
+  made.op = has_rows ? sums.rows() : sums.elements();
   host.append(std::move(made));
   return result;
 }

@@ -8,7 +8,8 @@
 //       return {returns c}
 //     }
 //
-// runs for the non-zeros alone, with i = A_row[e], j = A_column[e] and a = A_values[e]. The body is kept as it is.
+// runs for the non-zeros alone, with i = A_row[e], j = A_column[e] and a = A_values[e]. The body is kept as it is, with
+// what it reads of A at other places, as the sum in A .* (A A) does: sparsify/threads sees to that.
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
@@ -68,38 +69,25 @@ BodyPtr with_sums_first(const BodyPtr& body, const ZeroPropagation& zeros, const
   return make_body(std::move(stms), body->results);
 }
 
-// How a kernel reads a sparse array: where, if always at one location, and what is no more read then.
+// Where a kernel reads a sparse array at its own indices: at the first such place, if there are several.
 struct Reads {
   std::optional<ElementAt> location;
-  bool at_one_location = true;
   std::map<Value, ElementAt> elements;
-  std::set<Value> drop;
 };
 
 Reads reads_of(const SegOp& op, Value base, const SparseArray& array, const Layouts& layouts,
                const ValueTable& values) {
   Reads reads;
-  const auto note = [&](Value v, bool own_statement) {
-    const Layout* layout = layouts.find(v);
-    if (layout == nullptr || layout->base != base) return;
-    if (values.type(v).is_array()) {
-      if (own_statement) reads.drop.insert(v);
-      return;
-    }
-    const auto here = element_at(layout->lmad, array, op.space);
-    reads.at_one_location =
-        reads.at_one_location && own_statement && here &&
-        (!reads.location || (reads.location->row == here->row && reads.location->column == here->column));
-    if (!here) return;
-    reads.location = here;
-    reads.elements.emplace(v, *here);
-    reads.drop.insert(v);
-  };
   for_each_stm(*op.body, [&](const Stm& stm) {
-    for (const Value v : stm.pattern) note(v, get_if<Index>(stm) || get_if<Rearrange>(stm) || get_if<Use>(stm));
-    for_each_binder(stm.op, [&](Value v) { note(v, false); });
+    if (stm.pattern.size() != 1 || get_if<Index>(stm) == nullptr) return;
+    const Value v = stm.pattern.front();
+    const Layout* layout = layouts.find(v);
+    if (layout == nullptr || layout->base != base || values.type(v).is_array()) return;
+    const auto here = element_at(layout->lmad, array, op.space);
+    if (!here) return;
+    if (!reads.location) reads.location = here;
+    if (reads.location->row == here->row && reads.location->column == here->column) reads.elements.emplace(v, *here);
   });
-  reads.at_one_location = reads.at_one_location && reads.location;
   return reads;
 }
 
@@ -143,12 +131,14 @@ std::variant<Sddmm, Reason> match_sddmm(const Stm& kernel, const SparseArrays& a
   std::optional<ElementAt> location;
   const auto add = [&](Value of, const SparseArray& array) {
     const Reads reads = reads_of(op, of, array, layouts, values);
-    if (!reads.at_one_location ||
+    if (!reads.location ||
         (location && !(location->row == reads.location->row && location->column == reads.location->column)))
       return;
     location = reads.location;
-    for (const auto& [element, at] : reads.elements) elements.emplace(element, std::pair{&array, at});
-    drop.insert(reads.drop.begin(), reads.drop.end());
+    for (const auto& [element, at] : reads.elements) {
+      elements.emplace(element, std::pair{&array, at});
+      drop.insert(element);
+    }
   };
   add(base, arrays.at(base));
   if (!location) return not_here;
@@ -169,6 +159,7 @@ std::variant<Sddmm, Reason> match_sddmm(const Stm& kernel, const SparseArrays& a
   made.kernel = kernel;
   for (const Operand& result : op.body->results) {
     const auto is = zeros.of(result);
+    if (!is && zeros.has_undecided_quotient()) return zero_not_neutral(name, zeros);
     if (!is)
       return Reason{"zero-not-neutral",
                     "what the kernel gives where " + name + " has no element is not known to be the same everywhere",
@@ -202,10 +193,6 @@ std::variant<Sddmm, Reason> match_sddmm(const Stm& kernel, const SparseArrays& a
     const Value row = at(SoaField::row, location->row), column = at(SoaField::column, location->column);
     return sddmm_at(made, row, column, nonzero, others, thread);
   });
-  const std::set<Value> left = free_values(*over.body, values);
-  for (const Value v : drop)
-    if (left.contains(v)) return not_here;
-  if (left.contains(base)) return not_here;
   made.kernel.op = std::move(over);
   made.kernel.pattern.clear();
   return made;

@@ -18,6 +18,12 @@
 //       return {returns sums}
 //     }
 //
+// Where B is sparse as well, a row of sums goes over the non-zeros of B's row k (Gustavson's product of two sparse
+// matrices, with a dense row of the result):
+//
+//       sums = loop {row = zeros} for p < count { loop {..} for q < count_of_row_k { j = B_column[..] ... row[j] + a *
+//       b } }
+//
 // A thread owns its sum: no two write one element, and sums have the order of the dense program's, so that any
 // associative operator will do. Over i the rows of a column are gone through in the same way.
 #include "passes/sparsify/sums.h"
@@ -97,29 +103,25 @@ void Sums::open_space(SegOp& made, std::size_t dims) {
   }
 }
 
-Sums::Range Sums::range(const SegOp& made, Builder& thread) {
-  const Value starts = pattern_.field(by_columns_ ? SoaField::column_start : SoaField::row_start);
-  const Poly mine(made.space[own_].index);
-  const Value first = thread.index(starts, {mine}, "first"), last = thread.index(starts, {mine + 1}, "last");
-  return {first, thread.size(Poly(last) - Poly(first), "count")};
+NonzeroRange Sums::range(const SegOp& made, Builder& thread) {
+  return nonzero_range(pattern_, Poly(made.space[own_].index), by_columns_, thread);
 }
 
-Sums::Nonzero Sums::nonzero(const Range& range, Value p, Builder& term) {
-  Poly at = Poly(range.first) + Poly(p);
-  if (by_columns_) {
-    const Value which = term.index(pattern_.field(SoaField::by_column), {at}, "which");
-    at = Poly(term.convert(ScalarType::i64, which, "nonzero"));
-  }
-  const SoaField field = by_columns_ ? SoaField::row : SoaField::column;
-  const Value other = term.index(pattern_.field(field), {at}, std::string(to_text(field)));
-  const Value index = term.convert(ScalarType::i64, other, values_.name(contraction_.dims[summed_].index));
-  return elements_at(index, at, here_, term);
+Sums::Nonzero Sums::nonzero(const NonzeroRange& range, Value p, Builder& term) {
+  const std::string& name = values_.name(contraction_.dims[summed_].index);
+  const NonzeroAt at = nonzero_at(pattern_, Poly(range.first) + Poly(p), by_columns_, name, term);
+  return elements_at(at.other, at.nonzero, here_, term);
 }
 
 Sums::Nonzero Sums::elements_at(Value other, const Poly& at, const Substitution& here, Builder& term) {
-  Nonzero found{other, {}};
+  return {other, read_at(ours_, at, here, term)};
+}
+
+std::map<Value, Value> Sums::read_at(const SparseOperands& operands, const Poly& at, const Substitution& here,
+                                     Builder& term) {
+  std::map<Value, Value> elements;
   std::map<std::pair<Value, std::vector<std::size_t>>, Value> read;
-  for (const auto& [element, operand] : ours_) {
+  for (const auto& [element, operand] : operands) {
     Value& a = read[{operand.array->values, operand.batches}];
     if (!a) {
       std::vector<Poly> position;
@@ -128,9 +130,9 @@ Sums::Nonzero Sums::elements_at(Value other, const Poly& at, const Substitution&
       position.push_back(at);
       a = term.index(operand.array->values, position, "a");
     }
-    found.elements.emplace(element, a);
+    elements.emplace(element, a);
   }
-  return found;
+  return elements;
 }
 
 std::vector<Operand> Sums::term(const Nonzero& nonzero, Substitution here, Builder& out) {
@@ -157,7 +159,7 @@ SegOp Sums::elements() {
   SegOp made;
   open_space(made, contraction_.space_rank);
   made.body = host_.body([&](Builder& thread) {
-    const Range mine = range(made, thread);
+    const NonzeroRange mine = range(made, thread);
     Screma sum;
     Substitution here = here_;
     for (std::size_t d = contraction_.space_rank; d < contraction_.dims.size(); ++d) {
@@ -185,6 +187,43 @@ bool Sums::has_rows() const {
          contraction_.dims.size() == contraction_.space_rank + 1;
 }
 
+std::vector<Value> Sums::add_to_row(const Nonzero& nonzero, const std::vector<Value>& rows,
+                                    const std::vector<Type>& types, Builder& step) {
+  const ContractionDim& row = contraction_.dims[contraction_.space_rank - 1];
+  const auto theirs =
+      second_ ? std::optional(nonzero_range(*second_->pattern, Poly(nonzero.other), second_->by_columns, step))
+              : std::nullopt;
+  Loop along{.params = {},
+             .initial = {rows.begin(), rows.end()},
+             .index = index_value(second_ ? "q" : values_.name(row.index)),
+             .bound = theirs ? Poly(theirs->count) : row.size,
+             .body = {}};
+  for (const Type& type : types) along.params.push_back(values_.add(type, "row"));
+  along.body = step.body([&](Builder& element) {
+    Nonzero met = nonzero;
+    Poly at(along.index);
+    Substitution here = here_;
+    if (theirs) {
+      const NonzeroAt second = nonzero_at(*second_->pattern, Poly(theirs->first) + at, second_->by_columns,
+                                          values_.name(row.index), element);
+      at = Poly(second.other);
+      met.elements.merge(read_at(second_->elements, second.nonzero, here, element));
+    }
+    here.insert_or_assign(row.index, Operand(*at.symbol()));
+    const std::vector<Operand> terms = term(met, here, element);
+    std::vector<Operand> arguments;
+    for (const Value sums : along.params) arguments.emplace_back(element.index(sums, {at}, "sum"));
+    arguments.insert(arguments.end(), terms.begin(), terms.end());
+    const Lambda op = copy_fresh(contraction_.reduce.op, here_, values_, values_);
+    const std::vector<Operand> sums = inline_lambda(op, arguments, values_, element.stms());
+    std::vector<Operand> results;
+    for (std::size_t k = 0; k < sums.size(); ++k)
+      results.emplace_back(element.let("row", Update{along.params[k], {DimIndex::fix(at)}, sums[k]}));
+    return results;
+  });
+  return step.let_typed({"row"}, types, std::move(along));
+}
+
 SegOp Sums::rows() {
   SegOp made;
   open_space(made, contraction_.space_rank - 1);
@@ -195,7 +234,7 @@ SegOp Sums::rows() {
     return here;
   };
   made.body = host_.body([&](Builder& thread) {
-    const Range mine = range(made, thread);
+    const NonzeroRange mine = range(made, thread);
     std::vector<Operand> zeros;
     std::vector<Type> types;
     for (const Operand& neutral : contraction_.reduce.neutral) {
@@ -210,26 +249,7 @@ SegOp Sums::rows() {
     Loop over{
         .params = carried("row"), .initial = zeros, .index = index_value("p"), .bound = Poly(mine.count), .body = {}};
     over.body = thread.body([&](Builder& step) {
-      const Nonzero here = nonzero(mine, over.index, step);
-      Loop along{.params = carried("row"),
-                 .initial = {},
-                 .index = index_value(values_.name(row.index)),
-                 .bound = row.size,
-                 .body = {}};
-      along.initial.assign(over.params.begin(), over.params.end());
-      along.body = step.body([&](Builder& element) {
-        const std::vector<Operand> terms = term(here, at(along.index), element);
-        std::vector<Operand> arguments;
-        for (const Value sums : along.params) arguments.emplace_back(element.index(sums, {Poly(along.index)}, "sum"));
-        arguments.insert(arguments.end(), terms.begin(), terms.end());
-        const Lambda op = copy_fresh(contraction_.reduce.op, here_, values_, values_);
-        const std::vector<Operand> sums = inline_lambda(op, arguments, values_, element.stms());
-        std::vector<Operand> rows;
-        for (std::size_t k = 0; k < sums.size(); ++k)
-          rows.emplace_back(element.let("row", Update{along.params[k], {DimIndex::fix(Poly(along.index))}, sums[k]}));
-        return rows;
-      });
-      const std::vector<Value> rows = step.let_typed({"row"}, types, std::move(along));
+      const std::vector<Value> rows = add_to_row(nonzero(mine, over.index, step), over.params, types, step);
       return std::vector<Operand>(rows.begin(), rows.end());
     });
     const std::vector<Value> sums = thread.let_typed({"sums"}, types, std::move(over));

@@ -86,6 +86,35 @@ const std::vector<Form>& forms() {
        "#[sparse(A)] entry $NAME [n][m][k][b] (A: [n][m]$T) (X: [n][k]$T) (Y: [m][k]$T) (V: [m][b]$T): [n][b]$T =\n"
        "  let S = map2 (\\row x -> map2 (\\a y -> a * reduce (+) 0 (map2 (*) x y)) row Y) A X\n"
        "  in map (\\r -> map (\\c -> $SUM) (transpose V)) S"},
+      {"SpMM, A on both sides",
+       "#[sparse(A)] entry $NAME [n] (A: [n][n]$T): [n][n]$T =\n"
+       "  map (\\r -> map (\\c -> $SUM) (transpose A)) A"},
+      {"SpMM, A and A turned",
+       "#[sparse(A)] entry $NAME [n][m] (A: [n][m]$T): ([n][n]$T, [m][m]$T) =\n"
+       "  (map (\\r -> map (\\c -> $SUM) A) A, map (\\r -> map (\\c -> $SUM) (transpose A)) (transpose A))"},
+      {"SpMM, two sparse",
+       "#[sparse(A)] #[sparse(B)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): [n][b]$T =\n"
+       "  map (\\r -> map (\\c -> $SUM) (transpose B)) A"},
+      {"SDDMM of A and A",
+       "#[sparse(A)] entry $NAME [n] (A: [n][n]$T): [n][n]$T =\n"
+       "  map2 (\\row r -> map2 (\\a c -> a * ($SUM)) row (transpose A)) A A"},
+      {"guarded quotients",
+       "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (d: [n]$T) (B: [m][b]$T): [n][b]$T =\n"
+       "  let S = map2 (\\row x -> map (\\a -> if x == 0 then 0 else a / x) row) A (map (\\x -> x * x) d)\n"
+       "  in map (\\r -> map (\\c -> reduce $T.max 0 (map2 (*) r c)) (transpose B)) S"},
+      {"all elements",
+       "#[sparse(A)] entry $NAME [n][m] (A: [n][m]$T): ($T, $T, $T) =\n"
+       "  let r = flatten A let c = r in ($SUM, reduce $T.max $T.lowest r, reduce $T.min $T.highest c)"},
+      {"largest of rows and columns",
+       "#[sparse(A)] entry $NAME [n][m] (A: [n][m]$T): ([n]$T, [n]i64, [m]$T, [m]i64) =\n"
+       "  let first (x, i) (y, j) = if x > y || (x == y && i < j) then (x, i) else (y, j: i64)\n"
+       "  let last (x, i) (y, j) = if x > y || (x == y && i > j) then (x, i) else (y, j: i64)\n"
+       "  let (x, i) = unzip (map (\\r -> reduce first ($T.lowest, -1) (zip r (iota m))) A)\n"
+       "  let (y, j) = unzip (map (\\c -> reduce last ($T.lowest, -1) (zip c (iota n))) (transpose A))\n"
+       "  in (x, i, y, j)"},
+      {"single elements",
+       "#[sparse(A)] entry $NAME [n] (A: [n][n]$T): ([n]$T, [n]$T) =\n"
+       "  (map (\\i -> A[i, i]) (iota n), map (\\i -> A[n - 1 - i, (i * 7) % n]) (iota n))"},
       {"SpMM, and all elements",
        "#[sparse(A)] entry $NAME [n][m][b] (A: [n][m]$T) (B: [m][b]$T): ([n][b]$T, [n]$T) =\n"
        "  (map (\\r -> map (\\c -> $SUM) (transpose B)) A, map (\\r -> reduce $T.max $T.lowest r) A)"},
