@@ -7,6 +7,7 @@
 
 #include "codegen/kernel/functor.h"
 #include "codegen/kernel/kernel_language.h"
+#include "codegen/kernel/masked_reads.h"
 #include "codegen/kernel/writer.h"
 #include "runtime/names.h"
 
@@ -39,35 +40,6 @@ int precedence(const Expr& e) {
   if (e.text == "|") return 6;
   if (e.text == "&&") return 5;
   return 4;
-}
-
-bool mentions(const Expr& e, const std::string& name) {
-  return (e.kind == Expr::Kind::variable && e.text == name) ||
-         std::ranges::any_of(e.args, [&](const ExprPtr& arg) { return mentions(*arg, name); });
-}
-
-// Whether the variable is subtracted in it.
-bool falls_with(const Expr& e, const std::string& name) {
-  const bool subtracts =
-      (e.kind == Expr::Kind::infix && e.text == "-" && mentions(*e.args[1], name)) ||
-      (e.kind == Expr::Kind::prefix && e.text == "-" && mentions(*e.args[0], name)) ||
-      (e.kind == Expr::Kind::infix && e.text == "*" && e.args[0]->text.starts_with("-") && mentions(*e.args[1], name));
-  return subtracts || std::ranges::any_of(e.args, [&](const ExprPtr& arg) { return falls_with(*arg, name); });
-}
-
-bool reads_backwards(const Expr& e, const std::string& name) {
-  return (e.kind == Expr::Kind::element && falls_with(*e.args[0], name)) ||
-         std::ranges::any_of(e.args, [&](const ExprPtr& arg) { return reads_backwards(*arg, name); });
-}
-
-// Whether a branch of the block reads an array from its end, as the loop's variable grows.
-bool branch_reads_backwards(const Block& block, const std::string& name, bool in_branch = false) {
-  return std::ranges::any_of(block, [&](const Stmt& s) {
-    const bool inside = in_branch || s.kind == Stmt::Kind::branch;
-    return (in_branch && s.value && reads_backwards(*s.value, name)) ||
-           (s.value && s.value->kind == Expr::Kind::select && reads_backwards(*s.value, name)) ||
-           branch_reads_backwards(s.body, name, inside) || branch_reads_backwards(s.else_body, name, inside);
-  });
 }
 
 class Printer {
@@ -117,6 +89,7 @@ class Printer {
   void statement(const Stmt& s, Writer& out) {
     switch (s.kind) {
       case Stmt::Kind::declare:
+        if (const auto value = number(s.value); value && s.constant) numbers_[s.name] = *value;
         out.line("{}{} {} = {};", s.constant ? "const " : "", c_type(s.type), s.name, text(s.value));
         break;
       case Stmt::Kind::array: out.line("{} {}[{}];", c_type(s.type), s.name, s.count); break;
@@ -131,9 +104,10 @@ class Printer {
         break;
       case Stmt::Kind::assign: out.line("{} = {};", text(s.target), text(s.value)); break;
       case Stmt::Kind::call: out.line("{};", text(s.value)); break;
-      case Stmt::Kind::for_loop: loop(s, out); break;
+      case Stmt::Kind::for_loop: loop(s, out, dialect_.on_device ? 1 : s.collapse); break;
       case Stmt::Kind::while_loop:
         out.open("while ({}) {{", text(s.value));
+        keep_scalar(s, out);
         block(s.body, out);
         out.close("}}");
         break;
@@ -228,7 +202,8 @@ class Printer {
     return list;
   }
 
-  void loop(const Stmt& s, Writer& out) {
+  // `collapsed`: how many loops, this one and those right inside of it, OpenMP makes one.
+  void loop(const Stmt& s, Writer& out, int collapsed) {
     if (s.parallel && !dialect_.on_device)
       out.line("#pragma omp parallel for{}{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "",
                s.worth ? fmt::format(" if({})", text(s.worth)) : "");
@@ -236,16 +211,17 @@ class Printer {
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     if (s.unroll && s.unroll_by > 1 && !dialect_.on_device) out.line("#pragma GCC unroll {}", s.unroll_by);
     if (!s.pragma.empty() && !dialect_.on_device) out.line("#pragma {}", s.pragma);
-    // Unrolled, such a loop becomes masked loads in another order than their stores, which gcc 12 does not keep.
-    if (!dialect_.on_device && !s.parallel && !s.unroll && s.pragma.empty() && s.value->kind == Expr::Kind::literal &&
-        branch_reads_backwards(s.body, s.name))
-      out.line("#pragma GCC unroll 1");
     std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
     out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
-    if (s.scan.empty()) {
+    // Nothing stands between loops that OpenMP makes one.
+    if (collapsed > 1 && s.body.size() == 1 && s.body.front().kind == Stmt::Kind::for_loop) {
+      loop(s.body.front(), out, collapsed - 1);
+    } else if (s.scan.empty()) {
+      keep_scalar(s, out);
       block(s.body, out);
     } else {
       out.open("{{");
+      keep_scalar(s, out);
       block(s.body, out);
       out.close("}}");
       out.line("#pragma {}", s.scan);
@@ -256,8 +232,15 @@ class Printer {
     out.close("}}");
   }
 
+  // gcc does not convert the branches of a loop in which assembler text stands, be it empty.
+  void keep_scalar(const Stmt& loop, Writer& out) const {
+    if (!dialect_.on_device && reads_rows_in_branches(loop, numbers_))
+      out.line("__asm__ volatile(\"\");  // rows that branches read: gcc would make wrong vectors of them");
+  }
+
   const Dialect& dialect_;
   std::set<std::string> device_arrays_;
+  Numbers numbers_;
 };
 
 }  // namespace
