@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/kernel/split_loops.h"
 #include "codegen/lower/column_folds.h"
 #include "codegen/lower/lower.h"
 #include "codegen/lower/map_vectors.h"
@@ -83,6 +84,8 @@ kernel::Function Kernel::run() {
   } else {
     run_thread(op);
   }
+  if (!unit_.target.on_device() && !block_level_)
+    function_.body = split_loops(std::move(function_.body), [&](const std::string& hint) { return unit_.fresh(hint); });
   see_failed();
   function_.threads = threads_;
   function_.shared_bytes = shared_bytes_;
