@@ -16,6 +16,11 @@
 namespace aplc {
 namespace {
 
+// Stands first in text that does not compile alone.
+const std::string kPartOfProgram =
+    "// One part of a program: `scalar.h` and `main` are aplc's. Options for text that compiles as it is:\n"
+    "// --executable -o - (C with a main), --library (C and its header).\n";
+
 struct EmitOptions : CompileOptions {
   std::string output;
   bool kernels_only = false;
@@ -29,8 +34,10 @@ struct EmitOptions : CompileOptions {
   void add_emission(CLI::App& command, const apl::Dialect& dialect) {
     add_to(command);
     command.add_option("-o,--output", output,
-                       "file to write (default: standard output); of a library or program: its name, without an ending "
-                       "(default: the input's)");
+                       dialect.embeds
+                           ? "file to write (default: standard output); of a library or program: its name, without an "
+                             "ending (default: the input's), or - for its one C file on standard output"
+                           : "file to write (default: standard output)");
     command.add_option("OPERAND", known, "matrices of operands that are sparse and constant, as A=@M.mtx");
     command
         .add_option("--plans", plans,
@@ -49,9 +56,8 @@ struct EmitOptions : CompileOptions {
 
 int emit_library(Session& session, const EmitOptions& options, apl::Target target, const apl::CodegenOptions& codegen) {
   std::string path = options.output;
-  if (path == "-")
-    return report(apl::make_error(apl::Code::command_bad_argument, {},
-                                  "a library or program is several files, which standard output cannot take"));
+  const bool to_standard_output = path == "-";
+  if (to_standard_output) path = "a";
   if (path.empty()) {
     path = options.file == "-" ? "a" : options.file;
     const std::size_t slash = path.rfind('/'), dot = path.rfind('.');
@@ -63,11 +69,13 @@ int emit_library(Session& session, const EmitOptions& options, apl::Target targe
                                         : apl::Artifact::library;
   library.name = path.substr(path.rfind('/') + 1);
   library.version = APL_VERSION;
+  library.one_file = to_standard_output;
   auto made = apl::generate_library(session.module(), target, codegen, library);
   if (!made) {
     session.report(made.error());
     return session.exit_code();
   }
+  if (to_standard_output) return emit("-", made->source);
   const std::vector<std::string> names =
       options.library ? std::vector{path + ".c", path + ".h", path + ".json"} : std::vector{path + ".c", path};
   for (const std::string& name : names)
@@ -158,7 +166,7 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
     exit = session.exit_code();
     return;
   }
-  exit = emit(options.output, options.kernels_only ? program->kernels : program->host);
+  exit = emit(options.output, options.kernels_only ? program->kernels : kPartOfProgram + program->host);
 }
 
 }  // namespace

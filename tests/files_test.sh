@@ -135,7 +135,14 @@ expect 0 "" "$aplc" report one.fut -o -
 [[ $(head -c 15 out)$(tail -c 8 out) == "<!doctype html></html>" ]] || fail "report -o -: no page, or more"
 expect 0 "runs of the command" "$aplc" reduce "grep -q entry" one.fut -o -
 grep -q entry out || fail "reduce -o -"
-expect 64 "standard output cannot take" "$aplc" c --library one.fut -o -
+for form in library executable server; do
+  expect 0 "" "$aplc" c --$form one.fut -o -
+  ${CC:-cc} -std=gnu11 -O1 -fopenmp -c -x c out -o whole.o 2>err || fail "c --$form -o -: does not compile alone: $(cat err)"
+done
+${CC:-cc} whole.o -fopenmp -lm -o whole 2>err || fail "c --server -o -: no program: $(cat err)"
+rm -f whole whole.o
+expect 0 "" "$aplc" c one.fut
+grep -q -e '--executable -o -' out || fail "c: its text does not say what makes a whole program"
 "$aplc" c one.fut -o - >/dev/full 2>err
 same "$? $(grep -c 'cannot write standard output' err)" "71 1"
 [[ ! -e - ]] || fail "a file named -"

@@ -236,7 +236,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   // Who includes the file may compile without OpenMP, and have asked for all of the C library.
   out += "#ifndef _OPENMP\n#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n#endif\n";
   out += "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n\n";
-  out += options.artifact == Artifact::library && can_be_included(options.name)
+  out += options.artifact == Artifact::library && !options.one_file && can_be_included(options.name)
              ? fmt::format("#include \"{}.h\"\n\n", options.name)
              : made.header + "\n";
   out += "// ---- the runtime: none of it is seen outside of this file ----\n\n";
