@@ -129,5 +129,7 @@ std::string c_type(CType type);
 std::string parameter(const Param& param, const Dialect& dialect);
 std::string print(const ExprPtr& expr, const Dialect& dialect);
 std::string print(const Function& function, const Dialect& dialect);
+// Removes constants of the body that nothing in the function's text names, and then those that these alone named.
+void drop_unread(Function& function, const Dialect& dialect);
 
 }  // namespace apl::kernel

@@ -3,7 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "codegen/kernel/functor.h"
 #include "codegen/kernel/kernel_language.h"
@@ -243,7 +247,46 @@ class Printer {
   Numbers numbers_;
 };
 
+bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// How often each word stands in the text.
+std::map<std::string, int, std::less<>> word_counts(std::string_view text) {
+  std::map<std::string, int, std::less<>> counts;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && is_name_part(text[end])) ++end;
+    if (end > at) ++counts[std::string(text.substr(at, end - at))];
+    at = end + 1;
+  }
+  return counts;
+}
+
+bool has_call(const Expr& e) {
+  return e.kind == Expr::Kind::call || std::ranges::any_of(e.args, [](const ExprPtr& arg) { return has_call(*arg); });
+}
+
+// What a call does besides is not known.
+bool drop_named_once(Block& block, const std::map<std::string, int, std::less<>>& counts) {
+  const std::size_t before = block.size();
+  std::erase_if(block, [&](const Stmt& s) {
+    const auto found =
+        s.kind == Stmt::Kind::declare && s.constant && !has_call(*s.value) ? counts.find(s.name) : counts.end();
+    return found != counts.end() && found->second == 1;
+  });
+  bool dropped = block.size() != before;
+  for (Stmt& s : block) {
+    dropped = drop_named_once(s.body, counts) || dropped;
+    dropped = drop_named_once(s.else_body, counts) || dropped;
+  }
+  return dropped;
+}
+
 }  // namespace
+
+void drop_unread(Function& function, const Dialect& dialect) {
+  while (drop_named_once(function.body, word_counts(print(function, dialect)))) {
+  }
+}
 
 std::string parameter(const Param& param, const Dialect& dialect) {
   if (!param.buffer) return fmt::format("{} {}", c_type(param.type), param.name);

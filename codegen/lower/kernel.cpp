@@ -90,6 +90,7 @@ kernel::Function Kernel::run() {
   function_.threads = threads_;
   function_.shared_bytes = shared_bytes_;
   function_.can_fail = can_fail_;
+  drop_unread(function_, unit_.dialect());
   return std::move(function_);
 }
 

@@ -325,6 +325,17 @@ TEST_CASE("kernel file: nvcc compiles it, also two of them in one file" * doctes
                                    "  map (\\r -> map (\\c -> f32.sum (map2 (*) r c)) B) A\n"),
                  "")
              .text
+      << file_of(emitted::compiled("kept.fut", "entry kept [n] (xs: [n]i32) = filter (> 3) xs"), "").text
+      << file_of(emitted::compiled("parted.fut", "entry parted [n] (xs: [n]i32) = partition (> 3) xs"), "").text
+      << file_of(emitted::compiled(
+                     "attended.fut",
+                     "entry attended [n][m][d] (q: [n][d]f32) (k: [m][d]f32) (v: [m][d]f32) =\n"
+                     "  let s = map (\\qi -> map (\\ki -> f32.sum (map2 (*) qi ki)) k) q\n"
+                     "  let p = map (\\r -> let most = f32.maximum r let e = map (\\x -> f32.exp (x - most)) r\n"
+                     "                    let z = f32.sum e in map (/ z) e) s\n"
+                     "  in map (\\r -> map (\\c -> f32.sum (map2 (*) r c)) (transpose v)) p\n"),
+                 "")
+             .text
       << file_of(emitted::compiled("main.fut", "entry main [n] (NULL: [n]i32) : [n]i32 = map (+ 1) NULL"), "").text
       << "int main() { return mm0(0, 0, 0, nullptr, nullptr, nullptr, nullptr); }\n";
   all.close();
