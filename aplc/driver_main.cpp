@@ -140,6 +140,9 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
     exit = aplc::report(error.diagnostic());
   } catch (const std::exception& error) {
     exit = report_exception(error);
+  } catch (...) {
+    exit = aplc::report(
+        apl::make_error(apl::Code::bug_internal, {}, "internal error: an object that is no std::exception was thrown"));
   }
   return aplc::finish_output(exit);
 }

@@ -208,6 +208,9 @@ class Manager {
       return info.run(module, context);
     } catch (const std::exception& exception) {
       return make_error(Code::bug_internal, {}, fmt::format("pass '{}' threw: {}", info.name, exception.what()));
+    } catch (...) {
+      return make_error(Code::bug_internal, {},
+                        fmt::format("pass '{}' threw an object that is no std::exception", info.name));
     }
   }
 

@@ -80,6 +80,8 @@ inline std::string add_plugin_passes(PassRegistry& registry, void (*add)(PassReg
             return run(module, context);
           } catch (const std::exception& exception) {
             return make_error(Code::bug_internal, {}, "pass '" + name + "' threw: " + exception.what());
+          } catch (...) {
+            return make_error(Code::bug_internal, {}, "pass '" + name + "' threw an object that is no std::exception");
           }
         };
       guarded.add(std::move(pass));
@@ -90,6 +92,8 @@ inline std::string add_plugin_passes(PassRegistry& registry, void (*add)(PassReg
     return {};
   } catch (const std::exception& exception) {
     return std::string("an exception was thrown: ") + exception.what();
+  } catch (...) {
+    return "an object that is no std::exception was thrown";
   }
 }
 

@@ -36,4 +36,7 @@ APL_PASS_PLUGIN("throws", "1", [](PassRegistry& registry) {
   pass.remark_codes = {{"before", "before it throws"}};
   pass.run = run;
   registry.add(pass);
+  pass.name = "throws-number";
+  pass.run = [](Module&, PassContext&) -> Result<Change> { throw 42; };
+  registry.add(pass);
 })
