@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -63,7 +64,19 @@ void remove_tree(int parent, const char* name, int depth) {
   }
 }
 
+// What a crash says, ready to be written.
+std::array<char, 512> crash_text;
+std::atomic<std::size_t> crash_bytes{0};
+
+void report_crash(int signal) {
+  if (std::find(kCrashes.begin(), kCrashes.end(), signal) == kCrashes.end()) return;
+  const std::size_t bytes = crash_bytes;
+  // Nothing can be done about a standard error that is closed.
+  if (bytes > 0 && write(STDERR_FILENO, crash_text.data(), bytes) < 0) return;
+}
+
 void end_by(int signal) {
+  report_crash(signal);
   for (Slot& slot : slots)
     if (const char* path = slot.path; path && slot.owner == getpid()) remove_tree(AT_FDCWD, path, 0);
   // The handler was reset when it was called: this is the end, with the status that the signal gives.
@@ -108,6 +121,17 @@ apl::Result<WorkFolder> WorkFolder::make() {
   auto folder = apl::TemporaryFolder::make(parent && *parent ? parent : "/tmp");
   if (!folder) return std::move(folder).error();
   return WorkFolder(std::move(*folder));
+}
+
+void name_pass_for_crashes(const std::string& name) {
+  crash_bytes = 0;
+  if (name.empty()) return;
+  const std::string text =
+      "error: pass '" + name.substr(0, 128) +
+      "' crashed [bug.internal]\n"
+      "hint: --reproducer=FILE keeps the module before the pass, and the command that replays it\n";
+  std::copy(text.begin(), text.end(), crash_text.begin());
+  crash_bytes = text.size();
 }
 
 void handle_signals() {

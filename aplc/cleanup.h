@@ -46,6 +46,9 @@ class WorkFolder {
   RemovedBySignals removed_;
 };
 
+// A crash from here on is reported as that of the pass; of no pass, if the name is empty.
+void name_pass_for_crashes(const std::string& name);
+
 // Signals that end a process remove what there is of the above first, and end it then. Those that are ignored stay so.
 void handle_signals();
 

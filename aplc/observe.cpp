@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "aplc/cleanup.h"
 #include "aplc/output.h"
 #include "aplc/registry.h"
 #include "ir/print.h"
@@ -156,11 +157,13 @@ void Observer::before(const apl::PassReport& report, const apl::Module& module) 
   if (options_.statistics) applications_.back().before = count_statements(module);
   if (options_.print_changed) text_before_ = apl::print(module);
   if (!options_.reproducer.empty()) write_reproducer(report, module);
+  name_pass_for_crashes(report.pass);
   if (names_pass(options_.print_before, report.pass))
     print_error("-- IR before {}\n{}", application_text(report), apl::print(module));
 }
 
 void Observer::after(const apl::PassReport& report, const apl::Module& module) {
+  name_pass_for_crashes("");
   Application& application = applications_.back();
   application.report = report;
   if (options_.statistics) application.after = count_statements(module);

@@ -130,10 +130,11 @@ want_error("expected.fut:1:1: error: an expected diagnostic has the form")
 # Passes that fail.
 set(crash "--pass-plugin=${PLUGINS}/crash.so")
 execute_process(COMMAND "${APLC}" opt ${crash} -p simplify,crash,cse --reproducer=r.aplir p.fut
-                WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+                WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE errors)
 if(result STREQUAL "0" OR NOT EXISTS "${FOLDER}/r.aplir")
   message(FATAL_ERROR "a pass that aborts: ${result}, and no reproducer")
 endif()
+want_error("error: pass 'crash' crashed .bug.internal.")
 file(READ "${FOLDER}/r.aplir" output)
 want("^-- The module before crash .application 2 of 3. of aplc [0-9.]+\n-- Replay: aplc opt -p 'crash,cse' '--pass-plugin=.*' 'r.aplir'\nstage soac")
 aplc(70 opt ${crash} -p break,cse --reproducer=r.aplir p.fut)
