@@ -146,13 +146,20 @@ void Consumption::let_update(const LetUpdate& update, const LetBinding& binding)
 }
 
 FlowPtr Consumption::branch(const IfExpr& branch) {
-  check(*branch.condition);
-  const std::size_t before = consumed_log_.size();
-  const FlowPtr then_value = check(*branch.then_value);
-  std::vector<Consumed> consumed = take_consumed(before);
-  const FlowPtr else_value = check(*branch.else_value);
-  put_consumed(consumed);
-  return without_consumed(joined(then_value, else_value));
+  // What a condition consumes is gone for all that comes after it; what a branch consumes, only behind the branches.
+  std::vector<Consumed> all;
+  FlowPtr result;
+  for (const IfArm& arm : branch.arms) {
+    check(*arm.condition);
+    const std::size_t before = consumed_log_.size();
+    const FlowPtr value = check(*arm.value);
+    result = result ? joined(result, value) : value;
+    const std::vector<Consumed> consumed = take_consumed(before);
+    all.insert(all.end(), consumed.begin(), consumed.end());
+  }
+  const FlowPtr value = check(*branch.else_value);
+  put_consumed(all);
+  return without_consumed(joined(result, value));
 }
 
 FlowPtr Consumption::match(const MatchExpr& match) {

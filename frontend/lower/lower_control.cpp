@@ -1,10 +1,12 @@
 // Branches, loops, asserts and the operators that evaluate their second operand only where it matters.
+#include <fmt/format.h>
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
 #include <utility>
 
 #include "frontend/lower/lowerer.h"
+#include "ir/nesting.h"
 #include "ir/walk.h"
 
 namespace apl::frontend {
@@ -13,11 +15,16 @@ namespace {
 
 // A second operand of `&&` with more statements than this is worth skipping.
 constexpr std::size_t kMaxEager = 8;
+// What passes put around code nests it more deeply.
+constexpr int kMostNestedBodies = kDeepestBodies - 20;
 
 }  // namespace
 
 // A nested body: what `fill` lowers goes into it.
 BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
+  if (++known_.bodies > kMostNestedBodies)
+    unsupported(location_, fmt::format("code that expands to loops, branches and functions nested more than {} deep",
+                                       kMostNestedBodies));
   const std::size_t counts = known_.new_counts.size(), products = known_.new_products.size(),
                     constants = known_.new_constants.size();
   BodyPtr made = builder_->body([&](Builder& inner) {
@@ -29,6 +36,7 @@ BodyPtr Lowerer::body(const std::function<std::vector<Operand>()>& fill) {
     builder_ = outer;
     return results;
   });
+  --known_.bodies;
   // What was checked inside is known there alone.
   for (; known_.new_counts.size() > counts; known_.new_counts.pop_back()) known_.counts.erase(known_.new_counts.back());
   for (; known_.new_products.size() > products; known_.new_products.pop_back())
@@ -47,12 +55,6 @@ struct Lowerer::Joined {
   };
   std::vector<Decided> decided;  // which dims of which parts are those sizes
 };
-
-StaticValue Lowerer::lower_if(const Expr& expr, const IfExpr& branch) {
-  const Operand condition = operand(lower(*branch.condition));
-  return lower_branch(
-      expr, condition, [&] { return lower(*branch.then_value); }, [&] { return lower(*branch.else_value); });
-}
 
 StaticValue Lowerer::lower_branch(const Expr& expr, const Operand& condition,
                                   const std::function<StaticValue()>& then_value,

@@ -1,5 +1,6 @@
-// Values of sum types, and `match`. A value is a record of a tag and slots, which all constructors share: a scalar of a
-// payload takes the first slot of its type that its constructor does not use yet, an array one that is its alone.
+// Values of sum types, and what patterns ask of them. A value is a record of a tag and slots, which all constructors
+// share: a scalar of a payload takes the first slot of its type that its constructor does not use yet, an array one
+// that is its alone.
 //
 //   #circle f32 | #box f32 f32 | #text ([n]u8)     tag: u8, f32, f32, [n]u8
 //
@@ -14,8 +15,6 @@
 namespace apl::frontend {
 
 namespace {
-
-constexpr std::string_view kTag = "#";
 
 std::string slot_name(std::size_t slot) { return "#" + std::to_string(slot); }
 
@@ -168,27 +167,6 @@ void Lowerer::bind_constructor(const Pattern& pattern, const PatternConstructor&
   const auto found = std::ranges::find(layout.constructors, constructor.name, &SumLayout::Constructor::name);
   for (const auto& [pattern, part] : ranges::views::zip(constructor.payload, found->parts))
     bind_pattern(*pattern, payload(value, part, type.frame));
-}
-
-// The cases from `first` on. Whatever the last one asks for holds: some case matches.
-StaticValue Lowerer::lower_cases(const Expr& expr, const MatchExpr& match, const StaticValue& value,
-                                 std::size_t first) {
-  const MatchCase& next = match.cases[first];
-  const auto taken = [&] {
-    bind_pattern(*next.pattern, value);
-    return lower(*next.body);
-  };
-  const bool last = first + 1 == match.cases.size();
-  const auto condition = last ? std::nullopt : matches(*next.pattern, value);
-  if (!condition) return taken();
-  // What is known not to match need not be lowered: its payload may be a function.
-  if (const Operand* known = condition->operand(); known && known->is_constant() && !known->constant().as_bool())
-    return lower_cases(expr, match, value, first + 1);
-  return lower_branch(expr, operand(*condition), taken, [&] { return lower_cases(expr, match, value, first + 1); });
-}
-
-StaticValue Lowerer::lower_match(const Expr& expr, const MatchExpr& match) {
-  return lower_cases(expr, match, lower(*match.x), 0);
 }
 
 // `???` fails; what would come after it still has a value.

@@ -29,6 +29,8 @@ constexpr std::size_t kMaxExpansions = 300000;
 constexpr std::size_t kMaxValues = 1000000;
 // A tuple of tuples of ... doubles with each step; no program needs as many parts.
 constexpr std::size_t kMaxLeaves = 2000;
+// The field of a sum type's values that says which constructor made them.
+constexpr std::string_view kTag = "#";
 
 // Thrown after the reason was reported; caught where an entry is lowered.
 struct LowerAbort {};
@@ -99,6 +101,7 @@ class Lowerer {
     std::map<std::pair<std::uint32_t, bool>, StaticValue> constants;
     std::vector<std::pair<std::uint32_t, bool>> new_constants;
     std::map<Poly, Value> named;  // the names of sizes that may wrap
+    int bodies = 0;  // around what is lowered
   };
   void know_count(const Poly& count);
   void know_product(const Poly& product);
@@ -139,7 +142,6 @@ class Lowerer {
   // lower_control.cpp
   BodyPtr body(const std::function<std::vector<Operand>()>& fill);
   void require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner, const std::string& what);
-  StaticValue lower_if(const Expr& expr, const IfExpr& branch);
   struct Joined;
   std::optional<Joined> join(const std::vector<Operand>& yes, const std::vector<Operand>& no, Ty type,
                              std::uint32_t first_inner);
@@ -187,11 +189,34 @@ class Lowerer {
   StaticValue lower_constructor(const Expr& expr, const ConstructorExpr& constructor);
   std::optional<StaticValue> matches(const Pattern& pattern, const StaticValue& value);
   void bind_constructor(const Pattern& pattern, const PatternConstructor& constructor, const StaticValue& value);
-  StaticValue lower_cases(const Expr& expr, const MatchExpr& match, const StaticValue& value, std::size_t first);
-  StaticValue lower_match(const Expr& expr, const MatchExpr& match);
   StaticValue lower_hole(const Expr& expr);
   StaticValue hole_value(TypeArgument type, bool scratch = false);
   std::optional<StaticValue> any_value(const Expr& expr, bool scratch);
+
+  // lower_cases.cpp
+  using Leaf = std::function<StaticValue(std::size_t number)>;
+  StaticValue lower_if(const Expr& expr, const IfExpr& branch);
+  StaticValue lower_arms(const Expr& expr, const IfExpr& branch, std::size_t first);
+  StaticValue lower_match(const Expr& expr, const MatchExpr& match);
+  StaticValue lower_cases(const Expr& expr, const MatchExpr& match, const StaticValue& value, std::size_t first);
+  struct CaseTest;
+  struct CaseRow;
+  struct CaseRun;
+  bool collect_tests(const Pattern& pattern, const StaticValue& value, std::vector<CaseTest>& tests);
+  bool add_test(const StaticValue& x, const StaticValue& wanted, std::optional<std::uint64_t> most,
+                std::vector<CaseTest>& tests);
+  std::vector<CaseRow> case_rows(const MatchExpr& match, const StaticValue& value);
+  std::optional<StaticValue> lower_table(const Expr& expr, const std::vector<CaseRow>& rows, const Leaf& leaf);
+  StaticValue search(const Expr& expr, const StaticValue& x, const std::vector<Scalar>& keys, std::size_t from,
+                     std::size_t to, const Leaf& leaf);
+  Operand first_of(std::size_t from, std::size_t to, const Operand& none,
+                   const std::function<Operand(std::size_t number)>& find);
+  Operand first_case(const std::vector<CaseRow>& rows, const Operand& none);
+  static CaseRun run_of(const std::vector<CaseRow>& rows, std::size_t from, std::size_t to, const Operand& x);
+  Operand case_of_run(const CaseRun& run, std::size_t from, std::size_t to, std::uint64_t least, std::uint64_t most,
+                      const Operand& none);
+  Operand choose_number(const Operand& condition, const std::function<Operand()>& yes,
+                        const std::function<Operand()>& no);
 
   // lower_access.cpp
   StaticValue project(const StaticValue& value, const std::string& field);

@@ -218,8 +218,13 @@ struct LambdaExpr {
   TypeExprPtr result;
   ExprPtr body;
 };
+struct IfArm {
+  ExprPtr condition, value;
+};
+// `if a then x else if b then y else z` is one expression with two arms.
 struct IfExpr {
-  ExprPtr condition, then_value, else_value;
+  std::vector<IfArm> arms;
+  ExprPtr else_value;
 };
 
 struct LetPattern {

@@ -45,7 +45,10 @@ struct ChildVisitor {
   void operator()(const Section& e) { add(e.left), add(e.right); }
   void operator()(const AccessSection& e) { add(e.steps); }
   void operator()(const LambdaExpr& e) { add(e.body); }
-  void operator()(const IfExpr& e) { add(e.condition), add(e.then_value), add(e.else_value); }
+  void operator()(const IfExpr& e) {
+    for (const IfArm& arm : e.arms) add(arm.condition), add(arm.value);
+    add(e.else_value);
+  }
   void operator()(const LetExpr& e) {
     for (const LetBinding& binding : e.bindings) add(binding);
     add(e.body);

@@ -97,7 +97,12 @@ class Cloner {
   AccessStep operator()(const AccessStep& s) { return {s.field, (*this)(s.dims), s.is_field, s.location}; }
   AccessSection operator()(const AccessSection& e) { return {(*this)(e.steps)}; }
   LambdaExpr operator()(const LambdaExpr& e) { return {(*this)(e.params), (*this)(e.result), (*this)(e.body)}; }
-  IfExpr operator()(const IfExpr& e) { return {(*this)(e.condition), (*this)(e.then_value), (*this)(e.else_value)}; }
+  IfExpr operator()(const IfExpr& e) {
+    IfExpr result;
+    for (const IfArm& arm : e.arms) result.arms.push_back({(*this)(arm.condition), (*this)(arm.value)});
+    result.else_value = (*this)(e.else_value);
+    return result;
+  }
   LetPattern operator()(const LetPattern& e) { return {e.sizes, (*this)(e.pattern), (*this)(e.value)}; }
   LetFunction operator()(const LetFunction& e) {
     return {e.name, e.type_params, (*this)(e.params), (*this)(e.result), (*this)(e.body)};

@@ -78,12 +78,16 @@ LetUpdate Parser::let_update() {
 }
 
 ExprPtr Parser::if_expression() {
-  const Location start = take().location;
+  const Location start = peek().location;
   IfExpr result;
-  result.condition = expression();
-  expect_keyword("then");
-  result.then_value = expression();
-  expect_keyword("else");
+  while (accept_keyword("if")) {
+    IfArm arm;
+    arm.condition = expression();
+    expect_keyword("then");
+    arm.value = expression();
+    expect_keyword("else");
+    result.arms.push_back(std::move(arm));
+  }
   result.else_value = expression();
   return make(since(start), std::move(result));
 }

@@ -169,7 +169,10 @@ class Causality {
         self.apart([&] { self.visit(*e.body); });
       }
       void operator()(const IfExpr& e) {
-        self.visit_apart({e.condition.get(), e.then_value.get(), e.else_value.get()});
+        std::vector<const Expr*> parts;
+        for (const IfArm& arm : e.arms) parts.insert(parts.end(), {arm.condition.get(), arm.value.get()});
+        parts.push_back(e.else_value.get());
+        self.visit_apart(parts);
       }
       void operator()(const LetExpr& e) { self.let(e); }
       void operator()(const LoopExpr& e) { self.loop(e); }

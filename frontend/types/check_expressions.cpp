@@ -159,12 +159,18 @@ Ty Checker::infer_array(const Expr& expr, const ArrayExpr& array) {
 }
 
 Ty Checker::infer_if(const Expr& expr, const IfExpr& branch, Ty expected) {
-  check(*branch.condition, store_.scalar(ScalarType::boolean), "The condition of 'if' does not have expected type");
-  const auto inside = static_cast<BinderId>(store_.binder_count());
-  const Ty then_type = infer(*branch.then_value, expected);
-  const Ty else_type = infer(*branch.else_value, then_type);
-  return join_branches(expr, {{branch.then_value.get(), then_type}, {branch.else_value.get(), else_type}}, inside,
-                       "if");
+  std::optional<BinderId> inside;
+  std::vector<Branch> branches;
+  const auto add = [&](const ExprPtr& value) {
+    branches.push_back({value.get(), infer(*value, branches.empty() ? expected : branches.front().type)});
+  };
+  for (const IfArm& arm : branch.arms) {
+    check(*arm.condition, store_.scalar(ScalarType::boolean), "The condition of 'if' does not have expected type");
+    if (!inside) inside = static_cast<BinderId>(store_.binder_count());
+    add(arm.value);
+  }
+  add(branch.else_value);
+  return join_branches(expr, branches, *inside, "if");
 }
 
 Ty Checker::join_branches(const Expr& expr, const std::vector<Branch>& branches, BinderId inside,

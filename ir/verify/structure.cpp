@@ -4,14 +4,12 @@
 #include <optional>
 
 #include "ir/attributes.h"
+#include "ir/nesting.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
 
 namespace apl::verifier {
 namespace {
-
-// Everything that walks bodies uses the stack.
-constexpr int kDeepest = 200;
 
 class Structure {
  public:
@@ -73,7 +71,7 @@ class Structure {
 
   void statement(const Stm& stm, int depth) {
     if (std::holds_alternative<std::monostate>(stm.op)) return broken(stm, "there is no operation");
-    if (depth > kDeepest) return broken(stm, fmt::format("bodies are nested more than {} deep", kDeepest));
+    if (depth > kDeepestBodies) return broken(stm, fmt::format("bodies are nested more than {} deep", kDeepestBodies));
     std::optional<Value> foreign;
     auto need = [&](Value v) {
       if (!exists(v) && !foreign) foreign = v;
