@@ -43,6 +43,23 @@ namespace {
 // Fusing a body again after everything in it was fused changes nothing; the bound guards against mistakes.
 constexpr int kMaxRounds = 8;
 
+// Statements that a section of a chain has at first, and how much longer the next sections may be.
+constexpr std::size_t kSection = 64;
+constexpr std::size_t kSectionGrowth = 4;
+
+// Adds the statements in the operation's bodies to `count`; ends with true where there are more than `most`.
+bool count_statements(const Op& op, std::size_t most, std::size_t& count) {
+  bool more = false;
+  for_each_body(op, [&](const BodyPtr& body) {
+    if (more) return;
+    count += body->stms.size();
+    more = count > most;
+    for (auto stm = body->stms.begin(); stm != body->stms.end() && !more; ++stm)
+      if (has_bodies(stm->op)) more = count_statements(stm->op, most, count);
+  });
+  return more;
+}
+
 std::size_t count_scremas(const Body& body) {
   std::size_t count = 0;
   for_each_stm(body, [&](const Stm& stm) { count += std::holds_alternative<Screma>(stm.op) ? 1 : 0; });
@@ -92,7 +109,7 @@ class Fuser {
         applied(fusion.at, "vertical", fmt::format("'{}' is computed where its elements are read", fusion.name));
       }
       // Into uses first: what is beside another has more users.
-      bool fused = fuse_pairs(stms, old->results, policy, &Fuser::fuse_vertically_into);
+      bool fused = fuse_vertically(stms, old->results, policy);
       fused = fuse_scatters(stms, old->results) || fused;
       fused = fuse_pairs(stms, old->results, policy, &Fuser::fuse_horizontally_from) || fused;
       if (!fused) break;
@@ -101,6 +118,20 @@ class Fuser {
     const bool changed_here = changed_;
     changed_ = changed_before || changed_here;
     return changed_here ? make_body(std::move(stms), old->results) : old;
+  }
+
+  // Chains are fused in sections, these with each other, and so on: a statement is moved a number of times that grows
+  // with the logarithm of the chain's length.
+  bool fuse_vertically(std::vector<Stm>& stms, const std::vector<Operand>& results, FusePolicy policy) {
+    const Sections outer = std::exchange(sections_, {.most = kSection});
+    bool fused = false;
+    do {
+      sections_.postponed = false;
+      fused = fuse_pairs(stms, results, policy, &Fuser::fuse_vertically_into) || fused;
+      sections_.most *= kSectionGrowth;
+    } while (sections_.postponed);
+    sections_ = outer;
+    return fused;
   }
 
   bool fuse_pairs(std::vector<Stm>& stms, const std::vector<Operand>& results, FusePolicy policy,
@@ -188,6 +219,10 @@ class Fuser {
   // The fused statement, or nullopt and the reason in `why`. What a refused attempt did to types is undone.
   std::optional<Stm> try_vertical(FuseScope& scope, std::size_t producer, std::size_t consumer,
                                   std::vector<std::size_t>& views, NotFused* why) {
+    if (why == nullptr && are_long(scope.stms()[producer].op, scope.stms()[consumer].op)) {
+      sections_.postponed = true;
+      return std::nullopt;
+    }
     auto decision = scope.vertical(producer, consumer);
     const auto refuse = [&](NotFused reason) {
       if (why != nullptr) *why = std::move(reason);
@@ -233,6 +268,12 @@ class Fuser {
     changed_ = changed_before;
     return refuse(
         {"would-lose-parallelism", "the rows of the producer are computed in parallel, and would not be", {}});
+  }
+
+  // Whether both together have more statements than a section.
+  bool are_long(const Op& producer, const Op& consumer) const {
+    std::size_t count = 0;
+    return count_statements(producer, sections_.most, count) || count_statements(consumer, sections_.most, count);
   }
 
   // Of all that the statements bind.
@@ -339,6 +380,12 @@ class Fuser {
   RemarkSink sink_ = context_.remarks;
   FusePolicy policy_;
   bool changed_ = false;
+  // Statements that a fused one may have now, and whether any would have had more.
+  struct Sections {
+    std::size_t most = kSection;
+    bool postponed = false;
+  };
+  Sections sections_;
 };
 
 Result<Change> fuse_module(Module& module, PassContext& context) {

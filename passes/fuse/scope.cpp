@@ -333,6 +333,7 @@ void FuseScope::merge_siblings(const std::vector<std::size_t>& joined, Stm stm) 
   const std::size_t first = joined.front();
   for (const std::size_t k : joined)
     for (const Value v : std::get<Screma>(stms_[k].op).inputs) streamers_[v].erase(k);
+  for (const std::size_t k : joined) stms_[k] = {};
   stms_[first] = std::move(stm);
   define(first);
   index_users(first);
@@ -348,6 +349,7 @@ void FuseScope::merge(std::size_t gone, std::size_t kept, Stm stm, const std::ve
   alive_[gone] = false;
   for (const std::size_t k : {gone, kept})
     for (const Value v : std::get<Screma>(stms_[k].op).inputs) streamers_[v].erase(k);
+  stms_[gone] = {};  // a chain of fusions would keep them all
   stms_[kept] = std::move(stm);
   define(kept);
   graph_.merge(gone, kept);
