@@ -20,6 +20,7 @@
 
 #include "ir/read_file.h"
 #include "ir/system_error.h"
+#include "runtime/backends/openmp.h"
 
 extern char** environ;
 
@@ -38,13 +39,6 @@ Status write_text(const std::string& path, std::string_view text) {
   if (file >= 0 && close(file) != 0 && error == 0) error = errno;
   if (error != 0) return system_error(error, fmt::format("cannot write {}", path));
   return Unit{};
-}
-
-// Threads of an OpenMP runtime outlive the parallel regions that they were made for; unloading the runtime with the
-// last program that used it would take the code away under them.
-void keep_openmp_loaded() {
-  for (const char* name : {"libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so"})
-    if (void* handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(handle);
 }
 
 // 128 bits of a text, two FNV-1a hashes with different starts.

@@ -43,6 +43,7 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
                   "-fno-trapping-math"};
   host.command.insert(host.command.end(), options.c_flags.begin(), options.c_flags.end());
   host.libraries = {"-lm"};
+  if (const std::string openmp = openmp_of_process(); !openmp.empty()) host.libraries = link_openmp(openmp);
   host.files = {{"program.c", text},
                 {"context.h", context_header_text()},
                 {"scalar.h", scalar_header_text()},

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/sparse_arguments.h"
+#include "runtime/backends/openmp.h"
 #include "runtime/names.h"
 #include "runtime/program/bridge.h"
 #include "runtime/program/program.h"
@@ -217,6 +218,7 @@ struct Program::State {
     bridge->clear_error();
     if (timed)
       if (auto ok = bridge->backend().start_timer(); !ok) return std::move(ok).error();
+    const ForkedThreads threads(object);
     const int status = entry(bridge->context(), inputs, outputs_.data());
     if (status != APL_SUCCESS) return bridge->error(status);
     if (timed) {

@@ -1,0 +1,37 @@
+// The OpenMP runtime libraries of this process. Programs for C run on the threads of one of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace apl {
+
+class SharedObject;
+
+// The path of an OpenMP runtime that another library of this process brought under a name of its own, as torch's wheel
+// does (libgomp-a34b3233.so.1), if it has every function that generated code calls; else empty. Two runtimes have two
+// pools of threads: those of the one that waits spin for milliseconds on the cores that the other one needs.
+std::string openmp_of_process();
+
+// Flags after the files that link `openmp`, a path, and not the runtime that the compiler would choose.
+std::vector<std::string> link_openmp(const std::string& openmp);
+
+// The threads of an OpenMP runtime outlive the parallel regions that they were made for; unloading the runtime with the
+// last program that used it would take the code away under them.
+void keep_openmp_loaded();
+
+// While it lives, calls of `object` run on one thread if this process was forked from one that called programs: the
+// runtime's threads are the parent's, and a parallel region would wait for them forever.
+class ForkedThreads {
+ public:
+  explicit ForkedThreads(const SharedObject& object);
+  ~ForkedThreads();
+  ForkedThreads(const ForkedThreads&) = delete;
+  ForkedThreads& operator=(const ForkedThreads&) = delete;
+
+ private:
+  void (*set_threads_)(int) = nullptr;
+  int threads_ = 0;
+};
+
+}  // namespace apl
