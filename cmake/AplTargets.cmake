@@ -2,7 +2,11 @@
 
 # The warnings every target of ours is compiled with.
 function(apl_set_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow=compatible-local -Wimplicit-fallthrough -Wundef
+  set(shadow "")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(shadow -Wshadow=compatible-local)
+  endif()
+  target_compile_options(${target} PRIVATE -Wall -Wextra ${shadow} -Wimplicit-fallthrough -Wundef
                          # Naming the fields that matter is how our structs are filled.
                          -Wno-missing-field-initializers
                          $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wredundant-move>)

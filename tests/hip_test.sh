@@ -2,7 +2,9 @@
 # Kernels of every program here as HIP, for waves of 64 and of 32 threads, through clang's parser and checks: over HIP's
 # headers where there are some, else over declarations of what is used of them. What all texts include is read once a
 # machine; of a contraction's plans two are enough for what differs by the numbers.
-#   hip_test.sh APLC SOURCE BINARY
+# Each program is checked for one of the machines, the next one for the other; with `all` for both.
+#   hip_test.sh APLC SOURCE BINARY [all]
+all=${4:-} turn=0
 aplc=$1 source=$2 work=$(mktemp -d "$3/hip.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 clang=$(command -v "${APL_CLANG:-clang}") || {
@@ -22,7 +24,10 @@ hip() {
     "$text" > "$work/said" 2>&1
 }
 for program in "$source"/examples/*.fut "$source"/tests/programs/*.fut "$source"/tests/programs/blocks/*.fut; do
-  for machine in mi300:gfx90a gfx1100:gfx1030; do
+  machines="mi300:gfx90a gfx1100:gfx1030"
+  turn=$((1 - turn))
+  [ -n "$all" ] || { [ $turn = 0 ] && machines=${machines% *} || machines=${machines#* }; }
+  for machine in $machines; do
     kernels=$work/$(basename "$program" .fut).${machine%:*}.hip
     if ! "$aplc" hip --kernels --plans=2 --device="${machine%:*}" "$program" -o "$kernels" 2> "$work/said"; then
       # Wrong on purpose, or there are no kernels for any device.

@@ -32,6 +32,7 @@ struct Options {
   std::vector<std::string> backends{"interp", "c", "emulate"};
   std::vector<std::string> files;
   bool large = false;
+  bool every_size = false;
 };
 
 // A set of tile numbers: for each parameter of the program a value.
@@ -232,9 +233,11 @@ class Tester {
       }
     };
     bool interp = std::find(options_.backends.begin(), options_.backends.end(), "interp") != options_.backends.end();
+    // Each pass is interpreted at the ends and at a third of the other sizes, another third than the pass before it.
+    int stage = 0;
     if (interp)
       for (const auto& [pass, module, at_ends] : work.stages)
-        if (next.is_end || !at_ends)
+        if (next.is_end || (!at_ends && (options_.every_size || (n + stage++) % 3 == 0)))
           compare("interpreter after " + pass, interpret(module, static_cast<std::uint64_t>(n) + 7));
     for (const std::string& backend : work.backends)
       compare(backend, programs.at(backend).call(entry.entry->name, *inputs));
@@ -256,6 +259,7 @@ int main(int argc, char** argv) {
   line.option("--backends", options.backends, "interp, c, emulate, cuda, emulate@RECORD");
   line.files("FILES", options.files, "programs");
   line.flag("--large", options.large, "larger sizes");
+  line.flag("--every-size", options.every_size, "interpret after each pass at every size, not at a third of them");
   if (const auto code = line.parse(argc, argv)) return *code;
   Counts all;
   for (const std::string& file : options.files) {
