@@ -251,8 +251,9 @@ class ReshapeCopies {
     std::vector<Stm> stms;
     for (const Stm& stm : old->stms) {
       const Reshape* reshape = get_if<Reshape>(stm);
+      // A reshape of a copy that still has none has sizes that are not known to agree: another copy would not help.
       if (reshape != nullptr && layouts.find(stm.pattern.front()) == nullptr &&
-          layouts.find(reshape->array) != nullptr) {
+          layouts.find(reshape->array) != nullptr && !copies_.contains(reshape->array)) {
         Stm copy = copy_of({reshape->array}, stm.location, values_);
         const Value copied = copy.pattern.front();
         copies_.insert(copied);
