@@ -90,7 +90,8 @@ kernel::Function Kernel::run() {
   function_.threads = threads_;
   function_.shared_bytes = shared_bytes_;
   function_.can_fail = can_fail_;
-  drop_unread(function_, unit_.dialect());
+  // Straight code is a functor's, which reads its result after the body.
+  if (!op.space.empty()) drop_unread(function_, unit_.dialect());
   return std::move(function_);
 }
 
