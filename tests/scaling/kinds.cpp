@@ -56,11 +56,6 @@ std::string else_if(std::size_t n) {
                      }));
 }
 
-std::string cases(std::size_t n) {
-  return fmt::format("entry main [k] (x: [k]i64) : [k]i64 = map (\\e -> match e\n{}  case _ -> 0) x\n",
-                     joined(n, "", [](std::size_t k) { return fmt::format("  case {} -> e * {}\n", 3 * k, k); }));
-}
-
 std::string parameters(std::size_t n) {
   return fmt::format("def f {} = a0 + 1i64\nentry main {} : i64 = f {}\n", numbered(n, "a", " "),
                      joined(n, " ", [](std::size_t k) { return fmt::format("(b{}: i64)", k); }), numbered(n, "b", " "));
@@ -119,9 +114,7 @@ std::vector<Kind> all_kinds() {
        lets("(x: i64) (y: i64) : i64", "x", of("if v{0} % ({0} + 2) > y then v{0} * x else v{0} + y"))},
       {"loops", 250, lets("(x: i64) (y: i64) : i64", "x", of("loop a = v{0} for i < y do a * {0} + i"))},
       {"chain-of-maps", 400, lets(kVector, "x", of("map (\\e -> e * y + {0}) v{0}"))},
-      {"concatenations", 40, lets("[k] (x: [k]f32) : []f32", "x", of("v{0} ++ x"))},
       {"else-if", 300, else_if},
-      {"cases", 300, cases},
       {"wide-reduction", 50, wide_reduction},
       {"maps-of-one-array", 50, maps_of_one_array},
       {"wide-branch", 100, wide_branch},

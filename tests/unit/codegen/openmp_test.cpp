@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "machine/target/target.h"
+#include "codegen/emit/load.h"
 #include "runtime/backends/toolchain.h"
 #include "runtime/program/program.h"
 #include "tests/unit/codegen/emitted.h"
@@ -24,7 +24,11 @@ apl::Program program_of_sums() {
   apl::ProgramOptions options;
   options.backend = "c";
   options.c_flags = {"-O1"};
-  return take(apl::Program::load(emitted::text_of(source, apl::c_target()).host, options));
+  apl::Module module = source;
+  auto pipeline = take(apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu),
+                                           apl::PassRegistry::builtin()));
+  take(apl::run_pipeline(module, pipeline, {}));
+  return take(apl::load_program(module, options));
 }
 
 std::int64_t sum_of_ones(apl::Program& program, std::int64_t n) {
