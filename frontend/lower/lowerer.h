@@ -101,7 +101,7 @@ class Lowerer {
     std::map<std::pair<std::uint32_t, bool>, StaticValue> constants;
     std::vector<std::pair<std::uint32_t, bool>> new_constants;
     std::map<Poly, Value> named;  // the names of sizes that may wrap
-    int bodies = 0;  // around what is lowered
+    int bodies = 0;               // around what is lowered
   };
   void know_count(const Poly& count);
   void know_product(const Poly& product);

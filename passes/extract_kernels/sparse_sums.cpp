@@ -8,7 +8,7 @@
 #include "ir/layouts.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
-#include "passes/sparsify/absent.h"
+#include "passes/analysis/absent.h"
 
 namespace apl {
 namespace {

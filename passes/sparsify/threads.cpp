@@ -9,7 +9,7 @@
 //   let {s : f32} = redomap(p < count, {}, \{} -> {
 //     j = A_column[first + p], a = A_values[first + p], x = xs[j] in {mul(a, x)} }, add, {0})
 //
-// where absent elements add nothing; where they add terms that one of them can stand for (sparsify/absent), as to a
+// where absent elements add nothing; where they add terms that one of them can stand for (analysis/absent), as to a
 // max, that one is added before the next non-zero, or once. Where other dims are reduced, too, they are reduced around
 // it. What is left are elements at any row and column: a binary search among the non-zeros of the row, unless the
 // kernel reads all rows and columns with each other, which a dense copy serves better.

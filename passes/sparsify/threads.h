@@ -1,7 +1,7 @@
 // Reads of sparse arrays wherever they are in a kernel: reductions along a row or column, and single elements.
 #pragma once
 
-#include "passes/sparsify/absent.h"
+#include "passes/analysis/absent.h"
 #include "passes/sparsify/accesses.h"
 
 namespace apl::sparsify {

@@ -25,8 +25,8 @@ apl::Program program_of_sums() {
   options.backend = "c";
   options.c_flags = {"-O1"};
   apl::Module module = source;
-  auto pipeline = take(apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu),
-                                           apl::PassRegistry::builtin()));
+  auto pipeline = take(
+      apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu), apl::PassRegistry::builtin()));
   take(apl::run_pipeline(module, pipeline, {}));
   return take(apl::load_program(module, options));
 }

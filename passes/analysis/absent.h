@@ -1,7 +1,12 @@
 // What elements that a sparse array does not have fold into a reduction: nothing, or terms that stand for all of them.
 #pragma once
 
-#include "passes/sparsify/sparsify.h"
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "passes/analysis/zero_propagation.h"
 
 namespace apl::sparsify {
 

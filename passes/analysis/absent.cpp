@@ -1,7 +1,7 @@
 // A term t is the same for every absent element, or rises with the index where the operator compares it. If t + t = t,
 // or t(i) + t(j) = t(i) for all i < j, one of them is as good as a run of neighbours, whatever else the operator does,
 // since it is associative. That is proved by evaluating the operator on two such terms.
-#include "passes/sparsify/absent.h"
+#include "passes/analysis/absent.h"
 
 #include <range/v3/view/zip.hpp>
 

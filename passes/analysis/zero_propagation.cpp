@@ -9,7 +9,7 @@
 
 #include "ir/walk.h"
 #include "passes/analysis/map_uses.h"
-#include "passes/sparsify/sparsify.h"
+#include "passes/analysis/zero_propagation.h"
 
 namespace apl::sparsify {
 namespace {
