@@ -104,16 +104,6 @@ class Host {
                           apl::get_if<apl::Screma>(stm) || apl::get_if<apl::Manifest>(stm) ||
                           apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
                           apl::get_if<apl::Iota>(stm);
-    if (const auto* call = apl::get_if<apl::Apply>(stm)) {
-      const auto is_array = [&](const Operand& x) { return function_.values.type(x).is_array(); };
-      if (std::ranges::none_of(call->arguments, is_array) &&
-          std::ranges::none_of(stm.pattern, [&](Value v) { return is_array(v); }))
-        return;
-      kernels_.push_back({.statement = &stm, .location = stm.location, .seconds = {}, .launches = times});
-      kernels_.back().kind = "call";
-      kernels_.back().version = fmt::format("'{}' stays a function", call->function);
-      return;
-    }
     if (!launches) return learn(stm);
     kernels_.push_back({.statement = &stm, .location = stm.location, .seconds = {}, .launches = times});
     if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;

@@ -51,11 +51,7 @@ struct HostText {
   std::vector<ProgramParameter> parameters;
   bool has_plans = false;
 };
-// A function that entries call has the signature of an entry (runtime/backends/context.h), but that sizes come before
-// its arguments.
-HostText lower_host(Unit& unit, const CodegenOptions& options);
-// A function of scalars that kernels call.
-kernel::Function lower_called(Unit& unit);
+HostText lower_entry(Unit& unit, const CodegenOptions& options);
 
 // generate(), with `edit` called for each kernel before it is printed: for tests that break kernels on purpose.
 using KernelEdit = std::function<void(kernel::Function&)>;

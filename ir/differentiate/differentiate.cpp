@@ -5,7 +5,6 @@
 
 #include <unordered_map>
 
-#include "ir/calls.h"
 #include "ir/differentiate/forward.h"
 #include "ir/differentiate/prepare.h"
 #include "ir/differentiate/reverse.h"
@@ -102,7 +101,12 @@ class Differentiation {
       const BodyPtr inside = without_calls(copy_fresh(callee.body, map, callee.values, function_->values));
       --depth_;
       b.append_all(inside->stms);
-      b.append_all(bind_call(stm, callee, *inside, function_->values));
+      for (const auto& [made, result] : ranges::views::zip(stm.pattern, inside->results))
+        b.append({.pattern = {made},
+                  .op = Use{result},
+                  .location = stm.location,
+                  .certificates = stm.certificates,
+                  .attributes = {}});
     }
     return b.finish(old->results);
   }
