@@ -18,7 +18,7 @@ struct LibraryOptions {
   Artifact artifact = Artifact::library;
   std::string name = "library";  // of the files, without their endings
   std::string version;           // of the compiler, for the manifest
-  bool one_file = false;         // the C file holds its header's text and includes nothing of ours
+  bool one_file = false;         // the C file holds its header's text and includes no header of apl
 };
 
 struct LibraryText {

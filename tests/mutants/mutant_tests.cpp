@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   line.option("--case", only, "this kernel alone");
   line.option("--orders", orders, "of threads, for each size");
   line.option("--seed", seed, "of the orders of blocks and threads");
-  line.option("--every", every, "run one mutant in so many");
+  line.option("--every", every, "run every N-th mutant");
   line.flag("--print", print, "print what becomes of each mutant");
   if (const auto code = line.parse(argc, argv)) return *code;
   std::vector<Case> cases = mutants::cases();

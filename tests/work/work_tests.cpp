@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
   Options options;
   apl::CommandLine line("whether passes make programs do more than their text says");
   line.option("--every", options.every, "every K-th entry of the files, and those that are known to fail");
-  line.option("--random", options.random, "so many random programs");
+  line.option("--random", options.random, "the number of random programs");
   line.option("--seed", options.seed, "of the first of them");
   line.flag("--faults", options.faults, "plant faults in passes, which the law has to notice");
   line.flag("--print", options.print, "print each entry, and what is left out");
