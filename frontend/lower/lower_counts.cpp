@@ -22,6 +22,18 @@ void Lowerer::know_count(const Poly& count) {
   if (!count.constant() && known_.counts.insert(count).second) known_.new_counts.push_back(count);
 }
 
+// That this is the size of an array says how large its symbols are where they are factors of its only term, and no
+// number is.
+void Lowerer::know_factors(const Poly& size) {
+  const Term* only = nullptr;
+  for (const Term& term : size.terms()) {
+    if (term.factors.empty()) continue;
+    if (only || (term.coefficient != 1 && term.coefficient != -1)) return;
+    only = &term;
+  }
+  if (only) Poly(*only).for_each_symbol([&](Value v) { known_.factors.insert(v); });
+}
+
 void Lowerer::know_product(const Poly& product) {
   if (!product.constant() && known_.products.insert(product).second) known_.new_products.push_back(product);
 }
@@ -73,6 +85,7 @@ bool Lowerer::is_known_product(const Poly& product) const {
 SymbolRange Lowerer::range_of(Value v) const {
   using Kind = SymbolRange::Kind;
   if (known_.counts.contains(Poly(v))) return SymbolRange{.kind = Kind::size, .low = 0, .high = kMostElements};
+  if (known_.factors.contains(v)) return SymbolRange{.kind = Kind::size, .low = -kMostElements, .high = kMostElements};
   const auto found = known_.indices.find(v);
   if (found == known_.indices.end()) return SymbolRange{};
   const auto bound = found->second.constant();

@@ -174,6 +174,19 @@ const Lowerer::Instance* Lowerer::instance(const InstanceKey& key) {
   return &instances_.emplace(text, make_instance(key, name)).first->second;
 }
 
+// The dims of the arrays among the parameters and results, of those that are made of +, - and *.
+std::vector<Size> Lowerer::dims_of_arrays(const Global& global) const {
+  std::vector<Size> dims;
+  const auto note = [&](Ty, const TyNode& node) {
+    if (const auto* array = std::get_if<TyArray>(&node); array && store_.is_polynomial(array->size))
+      dims.push_back(array->size);
+  };
+  for (const PatternPtr& param : global.definition->params)
+    store_.walk(checked_.pattern_types[param->id], note, [](Size, const SizeNode&) {});
+  store_.walk(global.type, note, [](Size, const SizeNode&) {});
+  return dims;
+}
+
 Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::string& name) {
   const Global& global = checked_.globals[key.global];
   const Definition& source = *global.definition;
@@ -216,7 +229,12 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   std::vector<ComputedParam> computed;
   auto* outer_computed = std::exchange(computed_params_, &computed);
   const std::map<std::string, ScalarType> narrow = narrow_params(global);
-  for (const PatternPtr& param : source.params) add_param(*param, global, narrow, result);
+  const std::vector<Size> dims = dims_of_arrays(global);
+  for (const PatternPtr& param : source.params) {
+    add_param(*param, global, narrow, result);
+    for (const Size dim : dims)
+      if (const auto size = size_value(dim, frame_)) know_factors(*size);
+  }
   computed_params_ = outer_computed;
   for (const Value size : function.sizes) know_count(Poly(size));
   for (const Value param : function.params) know_param(function.type(param), global.entry);

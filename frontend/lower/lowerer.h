@@ -94,6 +94,7 @@ class Lowerer {
   using Message = std::vector<std::variant<std::string, Operand>>;
   struct KnownSizes {
     std::set<Poly> counts;          // not negative
+    std::set<Value> factors;        // of sizes of arrays, with either sign
     std::set<Poly> products;        // of sizes of arrays that exist, or that were checked
     std::map<Value, Poly> indices;  // each below that size
     std::vector<Poly> new_counts, new_products;
@@ -104,6 +105,7 @@ class Lowerer {
     int bodies = 0;               // around what is lowered
   };
   void know_count(const Poly& count);
+  void know_factors(const Poly& size);
   void know_product(const Poly& product);
   void know_param(const Type& type, bool in_memory);
   bool is_known_count(const Poly& count) const;
@@ -283,6 +285,7 @@ class Lowerer {
 
   // lower_storage.cpp
   std::map<std::string, ScalarType> narrow_params(const Global& global) const;
+  std::vector<Size> dims_of_arrays(const Global& global) const;
   [[noreturn]] void refuse_storage(const Global& global, Code code, const std::string& message) const;
   StaticValue widen_param(const Global& global, const std::string& name, ScalarType kept, const StaticValue& param);
   void finish_storage(const Global& global, const Instance& instance, const std::map<std::string, ScalarType>& narrow);

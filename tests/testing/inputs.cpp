@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <range/v3/algorithm/contains.hpp>
+#include <ranges>
 #include <unordered_map>
 
 #include "tests/testing.h"
@@ -18,10 +20,15 @@ class Inputs {
       : function_(function), sizes_(sizes), random_(seed) {}
 
   Result<std::vector<HostValue>> run() {
-    for (Value size : function_.sizes) known_.emplace(size, size_value(size));
+    const std::vector<std::pair<Value, Poly>> computed = computed_sizes();
+    const auto is_computed = [&](Value size) { return ranges::contains(computed | std::views::keys, size); };
+    for (Value size : function_.sizes)
+      if (!is_computed(size)) known_.emplace(size, size_value(size));
     for (Value param : function_.params)
       if (is_integer_scalar(param)) known_.emplace(param, size_value(param));
     if (used_ != sizes_.size()) return unknown_name();
+    for (const auto& [size, poly] : computed)
+      if (const auto value = evaluated(poly)) known_.emplace(size, *value);
     std::vector<HostValue> values;
     for (Value param : function_.params) {
       if (function_.type(param).is_memory()) continue;  // follows from the arrays in it
@@ -36,6 +43,37 @@ class Inputs {
   // The generator alone is the same everywhere; the distributions of the standard library are not.
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
+  }
+
+  // Sizes that follow from arguments, and what the function asserts them to be.
+  std::vector<std::pair<Value, Poly>> computed_sizes() const {
+    std::unordered_map<Value, Poly> polys;
+    std::unordered_map<Value, std::pair<Value, Poly>> equal;  // by condition
+    std::vector<std::pair<Value, Poly>> computed;
+    for (const Stm& stm : function_.body->stms) {
+      if (const auto* size = get_if<SizeExpr>(stm)) {
+        polys.emplace(stm.pattern.front(), size->value);
+      } else if (const auto* compare = get_if<Compare>(stm); compare && compare->op == CompareOp::eq) {
+        for (const auto& [size, of] : {std::pair{compare->x, compare->y}, std::pair{compare->y, compare->x}})
+          if (size.is_value() && of.is_value() && ranges::contains(function_.sizes, size.value()) &&
+              polys.contains(of.value()))
+            equal.emplace(stm.pattern.front(), std::pair{size.value(), polys.at(of.value())});
+      } else if (const auto* check = get_if<Assert>(stm); check && check->condition.is_value()) {
+        if (const auto found = equal.find(check->condition.value()); found != equal.end())
+          computed.push_back(found->second);
+      }
+    }
+    return computed;
+  }
+
+  std::optional<std::int64_t> evaluated(const Poly& poly) const {
+    bool closed = true;
+    const auto value = poly.evaluate([&](Value symbol) {
+      const auto place = known_.find(symbol);
+      closed = closed && place != known_.end();
+      return place == known_.end() ? std::int64_t{1} : place->second;
+    });
+    return closed && value ? std::optional<std::int64_t>(*value) : std::nullopt;
   }
 
   bool is_integer_scalar(Value value) const {
@@ -82,13 +120,8 @@ class Inputs {
     std::vector<std::int64_t> shape;
     std::int64_t count = 1;
     for (const Poly& dim : type.shape) {
-      bool closed = true;
-      const auto size = dim.evaluate([&](Value symbol) {
-        const auto place = known_.find(symbol);
-        closed = closed && place != known_.end();
-        return place == known_.end() ? std::int64_t{1} : place->second;
-      });
-      if (!closed || !size || *size < 0 || (count > 0 && *size > kMaxElements / count))
+      const auto size = evaluated(dim);
+      if (!size || *size < 0 || (count > 0 && *size > kMaxElements / count))
         return make_error(Code::run_negative_size, function_.location,
                           fmt::format("these sizes give `{}` no possible shape", function_.values.name(param)));
       shape.push_back(*size);

@@ -72,6 +72,16 @@ TEST_CASE("sizes are checked where they are made, unless they are known") {
   CHECK(checks("entry e [n] [m] (xs: [n]i64) (ys: [m]i64) = flatten (map (\\x -> map (+ x) ys) xs)") == 1);
 }
 
+TEST_CASE("a parameter's size has a name of its own only where it may wrap") {
+  const auto sizes = [](const std::string& text) { return lowered(text).functions.at(0)->sizes.size(); };
+  CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32) = xs[0]") == 1);
+  CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32) (ys: [q]i32) = xs[0] + ys[0]") == 0);
+  CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32) (ys: [q+3]i32) = xs[0] + ys[0]") == 0);
+  CHECK(sizes("entry e (q: i64) (n: i64) (xs: [3*q+2]i32) (ys: [n*q]i32) = xs[0] + ys[0]") == 0);
+  CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32): [q]i32 = take q xs") == 0);
+  CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32) (ys: [2*q]i32) = xs[0] + ys[0]") == 2);
+}
+
 TEST_CASE("an entry keeps its parameters' names, types and counts") {
   const Module module = lowered("entry e [n] (p: (i32, [n]f32)) (xs: [n](f32, i64)) = (p.0, xs)");
   const EntryInfo& entry = *module.functions.at(0)->entry;
