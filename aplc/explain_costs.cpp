@@ -24,8 +24,11 @@ constexpr double kProductCycles = 2;
 
 class Host {
  public:
-  Host(const apl::Function& function, const Parameters& parameters, const apl_device& device)
-      : function_(function), parameters_(parameters), device_(device), layouts_(function) {}
+  Host(const apl::Function& function, const Parameters& parameters, const apl_device& device,
+       const std::vector<ExplainedPlan>& plans)
+      : function_(function), parameters_(parameters), device_(device), layouts_(function) {
+    for (const ExplainedPlan& plan : plans) plans_.emplace(plan.parameters, &plan);
+  }
 
   std::vector<KernelCost> run(const Sizes& sizes) {
     const auto note = [&](Value v) {
@@ -34,7 +37,7 @@ class Host {
     };
     for (const Value v : function_.sizes) note(v);
     for (const Value v : function_.params) note(v);
-    body(*function_.body, 1);
+    body(*function_.body, {});
     return std::move(kernels_);
   }
 
@@ -88,25 +91,151 @@ class Host {
       if (const auto value = scalar(taken.results[k])) known_[stm.pattern[k]] = *value;
   }
 
-  void body(const apl::Body& body, double times) {
-    for (const apl::Stm& stm : body.stms) statement(stm, times);
+  // Where a statement stands: in loops that run so often in all, of which nobody may know how often, and in the
+  // alternatives of a contraction.
+  struct Place {
+    double times = 1;
+    bool unknown_rounds = false;
+    std::string contraction = {};
+  };
+
+  void body(const apl::Body& body, const Place& place) {
+    for (const apl::Stm& stm : body.stms) statement(stm, place);
   }
 
-  void statement(const apl::Stm& stm, double times) {
-    if (apl::is_branch(stm.op)) return one_of(stm, times);
-    if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
-      const auto count = loop->index ? number(loop->bound) : std::nullopt;
-      for (std::size_t k = 0; k < loop->params.size(); ++k)
-        if (const auto value = scalar(loop->initial[k]); value && !carried(*loop, k)) known_[loop->params[k]] = *value;
-      return body(*loop->body, times * count.value_or(1));
+  // Whether a kernel has no index, so that nothing is launched.
+  bool is_empty(const apl::Stm& stm) const {
+    const auto* seg = apl::get_if<apl::SegOp>(stm);
+    return seg != nullptr && std::ranges::any_of(seg->space, [&](const apl::SegDim& dim) {
+             const auto n = number(dim.bound);
+             return n && *n <= 0;
+           });
+  }
+
+  using State = std::vector<std::optional<apl::Scalar>>;  // what is known of a loop's parameters
+
+  State state_of(const std::vector<Operand>& operands) const {
+    State state;
+    for (const Operand& operand : operands) state.push_back(scalar(operand));
+    return state;
+  }
+
+  void know_state(const std::vector<Value>& values, const State& state) {
+    for (std::size_t k = 0; k < values.size(); ++k)
+      if (state[k])
+        known_[values[k]] = *state[k];
+      else
+        known_.erase(values[k]);
+  }
+
+  // What the host computes in a body, but no kernel.
+  void learn_all(const apl::Body& body) {
+    for (const apl::Stm& stm : body.stms) {
+      for (const Value v : stm.pattern) known_.erase(v);
+      if (!std::holds_alternative<apl::If>(stm.op)) {
+        learn(stm);
+      } else if (const apl::BodyPtr known = taken(stm.op)) {
+        learn_all(*known);
+        take_results(stm, *known);
+      }
     }
+  }
+
+  // How often a while loop runs, where that follows from scalars that the host knows.
+  std::optional<double> rounds_of(const apl::Loop& loop, const std::vector<Value>& params) {
+    constexpr int kMost = 1 << 16;
+    State state = state_of(loop.initial);
+    for (int rounds = 0; rounds < kMost; ++rounds) {
+      if (!state.front()) return std::nullopt;
+      if (!state.front()->as_bool()) return rounds;
+      know_state(params, state);
+      learn_all(*loop.body);
+      state = state_of(loop.body->results);
+    }
+    return std::nullopt;
+  }
+
+  // Iterations of short loops are followed one by one, each with its sizes; of long ones all count as the one in the
+  // middle, where what grows or shrinks with the index has its mean.
+  void loop(const apl::Stm& stm, const Place& place) {
+    constexpr double kFollowed = 64;
+    constexpr std::size_t kMostFollowed = 4096;  // iterations in all
+    const apl::Loop& loop = std::get<apl::Loop>(stm.op);
+    const std::vector<Value> params(loop.params.begin(), loop.params.end());
+    State state = state_of(loop.initial);
+    const auto count = loop.index ? number(loop.bound) : rounds_of(loop, params);
+    Place inside = place;
+    if (count && *count >= 1 && *count <= kFollowed && followed_ + static_cast<std::size_t>(*count) <= kMostFollowed) {
+      const std::size_t first = kernels_.size();
+      for (std::int64_t round = 0; round < static_cast<std::int64_t>(*count); ++round, ++followed_) {
+        know_state(params, state);
+        if (loop.index) known_[loop.index] = apl::Scalar::integer(apl::ScalarType::i64, round);
+        const std::size_t end = kernels_.size();
+        body(*loop.body, inside);
+        join_rounds(first, end);
+        state = state_of(loop.body->results);
+      }
+      return know_state(stm.pattern, state);
+    }
+    for (std::size_t k = 0; k < params.size(); ++k)
+      if (!(loop.body->results[k] == Operand(params[k]))) state[k].reset();
+    know_state(params, state);
+    inside.times *= std::max(0.0, count.value_or(1));
+    inside.unknown_rounds = inside.unknown_rounds || !count;
+    if (count && *count >= 1 && loop.index) know_index(loop.index, (*count - 1) / 2);
+    body(*loop.body, inside);
+  }
+
+  // Adds the kernels from `end` on, of an iteration, to the same statements' of iterations before, from `first` on.
+  void join_rounds(std::size_t first, std::size_t end) {
+    for (std::size_t k = end; k < kernels_.size();) {
+      const KernelCost& now = kernels_[k];
+      const auto at = [&](std::size_t j) { return kernels_.begin() + static_cast<std::ptrdiff_t>(j); };
+      const auto before = std::find_if(at(first), at(end), [&](const KernelCost& other) {
+        return other.statement == now.statement && other.other_side == now.other_side;
+      });
+      if (before == at(end)) {
+        ++k;
+        continue;
+      }
+      before->launches += now.launches;
+      before->seconds = before->seconds && now.seconds ? std::optional(*before->seconds + *now.seconds) : std::nullopt;
+      before->unknown_work = before->unknown_work || now.unknown_work;
+      before->unknown_rounds = before->unknown_rounds || now.unknown_rounds;
+      before->unknown_branch = before->unknown_branch || now.unknown_branch;
+      kernels_.erase(at(k));
+    }
+  }
+
+  void know_index(Value index, double at) {
+    known_[index] = apl::Scalar::integer(apl::ScalarType::i64, static_cast<std::int64_t>(at));
+  }
+
+  void statement(const apl::Stm& stm, const Place& place) {
+    if (apl::is_branch(stm.op)) return one_of(stm, place);
+    if (apl::get_if<apl::Loop>(stm)) return loop(stm, place);
+    const double times = place.times;
     const bool launches = apl::get_if<apl::SegOp>(stm) || apl::get_if<apl::Scatter>(stm) ||
                           apl::get_if<apl::Screma>(stm) || apl::get_if<apl::Manifest>(stm) ||
                           apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
                           apl::get_if<apl::Iota>(stm);
-    if (!launches) return learn(stm);
-    kernels_.push_back({.statement = &stm, .location = stm.location, .seconds = {}, .launches = times});
+    if (!launches) {
+      for (const Value v : stm.pattern) known_.erase(v);
+      return learn(stm);
+    }
+    kernels_.push_back({.statement = &stm,
+                        .location = stm.location,
+                        .seconds = {},
+                        .launches = times,
+                        .unknown_rounds = place.unknown_rounds,
+                        .contraction = place.contraction});
     if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
+    if (is_empty(stm)) kernels_.back().launches = 0, kernels_.back().seconds = 0;
+    if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
+      kernels_.back().is_sparse = seg->sparse.has_value();
+      if (seg->schedule && place.contraction.empty()) kernels_.back().contraction = seg->schedule->parameters;
+    }
+    if (const auto plan = plans_.find(kernels_.back().contraction); plan != plans_.end()) as_planned(*plan->second);
     kernels_.back().chunks = apl::has_attribute(stm.attributes, apl::attribute::chunks);
     if (const auto* seg = apl::get_if<apl::SegOp>(stm); seg && seg->rows) {
       kernels_.back().holds_rows = true;
@@ -126,6 +255,20 @@ class Host {
       kernels_.back().shares = shared(*seg, kernels_.back().scans);
   }
 
+  // A kernel of a contraction: its plan's time is that of all kernels of the alternative, and counts at the first.
+  void as_planned(const ExplainedPlan& plan) {
+    KernelCost& kernel = kernels_.back();
+    const apl::Stm* first = first_of_.try_emplace(kernel.contraction, kernel.statement).first->second;
+    const bool is_first = first == kernel.statement;
+    kernel.unknown_work = false;
+    kernel.seconds = !plan.seconds ? std::nullopt : std::optional(is_first ? kernel.launches * *plan.seconds : 0);
+    if (!plan.contraction || !apl::get_if<apl::SegOp>(*kernel.statement)) return;
+    kernel.bytes = plan.cost.memory_bytes;
+    kernel.operations = 2;
+    for (int d = 0; d < plan.contraction->dim_count; ++d)
+      kernel.operations *= static_cast<double>(plan.contraction->dims[d].size);
+  }
+
   std::string shared(const apl::SegOp& kernel, bool scans) const {
     const auto blocks = number(*kernel.blocks), team = number(*kernel.team);
     if (scans && blocks)
@@ -137,19 +280,26 @@ class Host {
                         : fmt::format("one kernel, shared by {:.0f} blocks", *blocks);
   }
 
-  // Whether a loop's parameter changes from iteration to iteration.
-  static bool carried(const apl::Loop& loop, std::size_t k) {
-    return !(loop.body->results[k] == Operand(loop.params[k]));
+  // What the names of a contraction's parameters begin with, whose alternatives these are.
+  static std::string prefix_of(const apl::Choose& choose) {
+    constexpr std::string_view kEnding = "variant";
+    return choose.parameter.ends_with(kEnding) ? choose.parameter.substr(0, choose.parameter.size() - kEnding.size())
+                                               : std::string();
   }
 
-  // The body that runs, if that is known. Which variant of a contraction runs is said by its plan; here it is the tiled
-  // one, the first, unless another is asked for.
+  // The body that runs, if that is known. Which variant of a contraction runs is said by its plan, if sizes are known;
+  // else it is the tiled one, the first, unless another is asked for.
   apl::BodyPtr taken(const apl::Op& op) const {
     if (const auto* branch = std::get_if<apl::If>(&op)) {
       const auto condition = scalar(branch->condition);
       return !condition ? nullptr : condition->as_bool() ? branch->then_body : branch->else_body;
     }
     const auto& choose = std::get<apl::Choose>(op);
+    if (const auto plan = plans_.find(prefix_of(choose)); plan != plans_.end() && !plan->second->variant.empty()) {
+      const auto chosen =
+          std::ranges::find(choose.alternatives, plan->second->variant, &apl::Choose::Alternative::name);
+      if (chosen != choose.alternatives.end()) return chosen->body;
+    }
     const auto given = parameters_.find(choose.parameter);
     std::size_t k = 0;
     if (given != parameters_.end() && given->second > 0) {
@@ -184,11 +334,14 @@ class Host {
     }
   }
 
-  void one_of(const apl::Stm& stm, double times) {
+  void one_of(const apl::Stm& stm, const Place& around) {
+    const auto* choose = std::get_if<apl::Choose>(&stm.op);
+    Place place = around;
+    if (choose != nullptr && place.contraction.empty() && plans_.contains(prefix_of(*choose)))
+      place.contraction = prefix_of(*choose);
     if (const apl::BodyPtr known = taken(stm.op)) {
       const std::size_t first = kernels_.size();
-      body(*known, times);
-      const auto* choose = std::get_if<apl::Choose>(&stm.op);
+      body(*known, place);
       const std::string_view ending = "together.variant";
       if (choose != nullptr && choose->parameter.ends_with(ending) && known != choose->alternatives.front().body)
         for (std::size_t k = first; k < kernels_.size(); ++k)
@@ -199,22 +352,24 @@ class Host {
       if (choose != nullptr) name_version(*choose, *known, first);
       return take_results(stm, *known);
     }
-    std::vector<KernelCost> before = std::move(kernels_);
-    std::vector<std::vector<KernelCost>> sides;
-    for (const apl::BodyPtr& side : apl::branches(stm.op)) {
-      kernels_.clear();
-      body(*side, times);
-      sides.push_back(std::move(kernels_));
-    }
-    const auto sum = [](const std::vector<KernelCost>& side) {
-      double all = 0;
-      for (const KernelCost& kernel : side) all += kernel.seconds.value_or(0);
-      return all;
+    struct Side {
+      std::size_t first, end;
+      double seconds;
     };
-    const std::vector<KernelCost>& dearer =
-        *std::ranges::max_element(sides, {}, [&](const std::vector<KernelCost>& side) { return sum(side); });
-    kernels_ = std::move(before);
-    kernels_.insert(kernels_.end(), dearer.begin(), dearer.end());
+    std::vector<Side> sides;
+    for (const apl::BodyPtr& side : apl::branches(stm.op)) {
+      const std::size_t first = kernels_.size();
+      body(*side, place);
+      double all = 0;
+      for (std::size_t k = first; k < kernels_.size(); ++k) {
+        kernels_[k].unknown_branch = true;
+        if (!kernels_[k].other_side) all += kernels_[k].seconds.value_or(0);
+      }
+      sides.push_back({first, kernels_.size(), all});
+    }
+    const auto dearest = std::ranges::max_element(sides, {}, &Side::seconds);
+    for (auto side = sides.begin(); side != sides.end(); ++side)
+      for (std::size_t k = side->first; side != dearest && k < side->end; ++k) kernels_[k].other_side = true;
   }
 
   // ---- one kernel -------------------------------------------------------------------------------------
@@ -255,9 +410,14 @@ class Host {
     };
     const auto width = [&](const std::vector<Poly>& widths) {
       double all = 1;
-      for (const Poly& w : widths) all *= number(w).value_or(1);
+      for (const Poly& w : widths) {
+        const auto n = number(w);
+        unknown_work_ = unknown_work_ || !n;
+        all *= n.value_or(1);
+      }
       return all;
     };
+    learn(stm);
     if (const auto* index = apl::get_if<apl::Index>(stm)) {
       const bool element =
           std::none_of(index->dims.begin(), index->dims.end(), [](const auto& d) { return d.is_slice(); });
@@ -274,10 +434,10 @@ class Host {
     } else if (const auto* update = apl::get_if<apl::Update>(stm)) {
       work.writes += times * bytes_of(function_.type(update->array));
     } else if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
-      const double rounds = loop->index ? number(loop->bound).value_or(1) : 1;
-      // No round has more to do than the first.
-      if (loop->index) known_[loop->index] = apl::Scalar::integer(apl::ScalarType::i64, 0);
-      nested(rounds);
+      const auto rounds = loop->index ? number(loop->bound) : std::nullopt;
+      unknown_work_ = unknown_work_ || !rounds;
+      if (loop->index) know_index(loop->index, std::max(0.0, rounds.value_or(1) - 1) / 2);
+      nested(rounds.value_or(1));
     } else if (const auto* soac = apl::get_if<apl::Screma>(stm)) {
       const double n = width(soac->widths);
       for (const Value input : soac->inputs) {
@@ -375,6 +535,13 @@ class Host {
   }
 
   std::optional<double> kernel(const apl::Stm& stm) {
+    unknown_work_ = false;
+    const auto seconds = seconds_of(stm);
+    kernels_.back().unknown_work = unknown_work_;
+    return seconds;
+  }
+
+  std::optional<double> seconds_of(const apl::Stm& stm) {
     double threads = 1;
     Work work;
     if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
@@ -382,10 +549,8 @@ class Host {
         const auto n = number(dim.bound);
         if (!n) return std::nullopt;
         threads *= *n;
-        known_[dim.index] = apl::Scalar::integer(apl::ScalarType::i64, 0);  // no thread has more to do than the first
+        know_index(dim.index, std::max(0.0, *n - 1) / 2);  // what differs from thread to thread has its mean there
       }
-      for (const apl::Stm& inner : seg->body->stms)
-        if (apl::get_if<apl::SizeExpr>(inner)) learn(inner);
       if (seg->level == apl::SegLevel::block) outside_ = apl::free_values(stm.op, function_.values);
       add(*seg->body, 1, work);
       outside_.reset();
@@ -449,14 +614,18 @@ class Host {
   const apl::Layouts layouts_;
   std::map<Value, apl::Scalar> known_;
   std::optional<std::set<Value>> outside_;  // what the kernel of blocks reads: its own arrays are near to its threads
+  bool unknown_work_ = false;               // whether the kernel has a width or a loop whose length is not known
+  std::map<std::string, const ExplainedPlan*> plans_;  // by what the names of their parameters begin with
+  std::map<std::string, const apl::Stm*> first_of_;    // of a contraction's kernels, by the same
+  std::size_t followed_ = 0;                           // iterations of loops
   std::vector<KernelCost> kernels_;
 };
 
 }  // namespace
 
 std::vector<KernelCost> kernel_costs(const apl::Function& function, const Sizes& sizes, const Parameters& parameters,
-                                     const apl_device& device) {
-  return Host(function, parameters, device).run(sizes);
+                                     const apl_device& device, const std::vector<ExplainedPlan>& plans) {
+  return Host(function, parameters, device, plans).run(sizes);
 }
 
 }  // namespace aplc

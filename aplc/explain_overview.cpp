@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <ranges>
 #include <regex>
 #include <set>
+#include <tuple>
 
 #include "aplc/explain_costs.h"
 #include "ir/sparse_soa.h"
@@ -72,12 +75,6 @@ std::string without_made_names(const std::string& text, const std::string& sourc
   return result.append(from, text.end());
 }
 
-double operations_of(const apl_contraction& contraction) {
-  double operations = 2;
-  for (int d = 0; d < contraction.dim_count; ++d) operations *= static_cast<double>(contraction.dims[d].size);
-  return operations;
-}
-
 class Overviewer {
  public:
   Overviewer(const apl::Module& module, const std::vector<Remark>& remarks, const std::string& text,
@@ -109,54 +106,46 @@ class Overviewer {
                       .plans = {},
                       .einsums = {},
                       .kernels = {}};
-    // Contractions, of which the plans say what runs.
-    std::set<std::pair<std::uint32_t, std::uint32_t>> planned;
-    overview.kernels = kernel_costs(function, sizes, given_, device_);
-    const bool streams =
-        std::ranges::any_of(overview.kernels, [](const KernelCost& k) { return k.kind == "attention"; });
-    for (const ExplainedPlan& plan : explained_plans(module_, function, sizes, device_, given_, check_)) {
-      // What an attention in one kernel leaves out.
-      if (streams && std::ranges::none_of(overview.kernels, [&](const KernelCost& kernel) {
-            return kernel.location.line == plan.remark.location.line &&
-                   kernel.location.column == plan.remark.location.column;
-          }))
-        continue;
-      planned.insert({plan.remark.location.line, plan.remark.location.column});
-      overview.rows.push_back(contraction(function, plan));
-      overview.einsums.push_back(overview.rows.back().what);
+    const std::vector<ExplainedPlan> plans = explained_plans(module_, function, sizes, device_, given_, check_);
+    overview.kernels = kernel_costs(function, sizes, given_, device_, plans);
+    const auto all_kernels = [&](auto is_one) { return overview.kernels | std::views::filter(is_one); };
+    for (const ExplainedPlan& plan : plans) {
+      auto kernels = all_kernels([&](const KernelCost& kernel) { return kernel.contraction == plan.parameters; });
+      if (kernels.begin() == kernels.end()) continue;  // what an attention in one kernel leaves out
+      OverviewRow row = contraction(function, plan);
+      for (const KernelCost& kernel : kernels) count(kernel, row);
+      row.seconds.reset();
+      if (plan.seconds) row.seconds = *plan.seconds * kernels.front().launches;
+      overview.einsums.push_back(row.what);
+      overview.rows.push_back(std::move(row));
       overview.plans.push_back(plan);
     }
-    const bool is_sparse = add_products(function, overview);
-    std::map<std::uint32_t, OverviewRow> rows;
-    std::uint32_t last = function.location.line;
-    for (KernelCost& kernel : overview.kernels)
-      for (const ExplainedPlan& plan : overview.plans)
-        if (plan.contraction && plan.remark.location.line == kernel.location.line &&
-            plan.remark.location.column == kernel.location.column) {
-          kernel.seconds = plan.seconds;
-          kernel.bytes = plan.cost.memory_bytes;
-          kernel.operations = operations_of(*plan.contraction);
-        }
-    // Times of the runtime's kernels depend on the matrix.
-    for (KernelCost& kernel : overview.kernels)
-      for (const OverviewRow& row : overview.rows)
-        if (row.decision.starts_with("over the non-zeros") && row.location.line == kernel.location.line) {
-          kernel.seconds = row.seconds;
-          kernel.bytes = kernel.operations = 0;
-        }
-    for (const KernelCost& kernel : overview.kernels) {
-      if (planned.contains({kernel.location.line, kernel.location.column})) continue;
-      // The products' own kernels, whose sizes the matrix decides.
-      const bool is_product = std::ranges::any_of(overview.rows, [&](const OverviewRow& row) {
-        return row.decision.starts_with("over the non-zeros") && row.location.line == kernel.location.line;
+    add_products(function, overview);
+    const auto product_of = [&](const KernelCost& kernel) {
+      return std::ranges::find_if(overview.rows, [&](const OverviewRow& row) {
+        return kernel.is_sparse && row.is_product && row.location.line == kernel.location.line;
       });
-      if (is_product || (is_sparse && !kernel.seconds)) continue;
+    };
+    // Times of the runtime's kernels depend on the matrix.
+    for (KernelCost& kernel : overview.kernels) {
+      const auto row = product_of(kernel);
+      if (row == overview.rows.end()) continue;
+      if (row->launches == 0 && row->seconds) row->seconds = *row->seconds * kernel.launches;
+      count(kernel, *row);
+      row->unknown_work = false;
+      kernel.seconds = row->seconds;
+      kernel.bytes = kernel.operations = 0;
+    }
+    std::map<std::pair<std::uint32_t, bool>, OverviewRow> rows;  // by line, and by side of a branch
+    std::uint32_t last = function.location.line;
+    for (const KernelCost& kernel : overview.kernels) {
+      if (!kernel.contraction.empty() || product_of(kernel) != overview.rows.end()) continue;
       // What a pass made without a place belongs to what is before it.
       const std::uint32_t line = kernel.location ? kernel.location.line : last;
       last = line;
-      auto [row, is_new] = rows.try_emplace(line);
+      auto [row, is_new] = rows.try_emplace({line, kernel.other_side});
       if (is_new) row->second = described(function, line, kernel);
-      row->second.launches += kernel.launches;
+      count(kernel, row->second);
       // One of the kernels of a line may do the reduction, another what is before or after it.
       if (kernel.chunks && row->second.what.starts_with("map")) {
         row->second.what = kernel.scans ? "scan" : "reduction";
@@ -169,14 +158,44 @@ class Overviewer {
       if (!kernel.seconds) row->second.seconds.reset();
     }
     for (auto& [line, row] : rows) overview.rows.push_back(std::move(row));
+    for (OverviewRow& row : overview.rows) add_counts(row);
+    // What nobody knows the length of may take any time; what does not count comes last.
     std::ranges::stable_sort(overview.rows, [](const OverviewRow& a, const OverviewRow& b) {
-      return a.seconds.value_or(1e9) > b.seconds.value_or(1e9);
+      const auto key = [](const OverviewRow& row) {
+        return std::tuple(row.other_side, !(row.unknown_rounds || row.unknown_work), -row.seconds.value_or(1e9));
+      };
+      return key(a) < key(b);
     });
     overview.help = help(overview);
     return overview;
   }
 
  private:
+  // A kernel of the row.
+  static void count(const KernelCost& kernel, OverviewRow& row) {
+    const bool first = row.launches == 0;
+    if (!kernel.other_side) row.launches += kernel.launches;
+    row.rounds = first ? kernel.launches : std::max(row.rounds, kernel.launches);
+    row.unknown_rounds = row.unknown_rounds || kernel.unknown_rounds;
+    row.unknown_work = row.unknown_work || kernel.unknown_work;
+    row.unknown_branch = row.unknown_branch || kernel.unknown_branch;
+    row.other_side = kernel.other_side;
+  }
+
+  // What its time counts.
+  static void add_counts(OverviewRow& row) {
+    if (row.other_side)
+      row.decision += "; not counted: another side of its branch takes longer";
+    else if (row.unknown_branch)
+      row.decision += "; if its branch is taken";
+    if (row.unknown_rounds)
+      row.decision += row.rounds > 1 ? fmt::format("; x {:.0f} each round of a loop of unknown length", row.rounds)
+                                     : "; each round of a loop of unknown length";
+    else if (row.rounds != 1)
+      row.decision += fmt::format("; x {:.0f}", row.rounds);
+    if (row.unknown_work) row.decision += "; one step of a loop whose length the elements decide";
+  }
+
   std::string source(std::uint32_t line) const {
     if (line == 0 || line > lines_.size()) return {};
     const std::string& text = lines_[line - 1];
@@ -186,12 +205,13 @@ class Overviewer {
 
   bool is_written(const std::string& name) const { return std::regex_search(text_, std::regex("\\b" + name + "\\b")); }
 
-  // Products over the non-zeros of a matrix, of which remarks say what runs. Whether there are any.
-  bool add_products(const apl::Function& function, Overview& overview) const {
+  // Products over the non-zeros of a matrix, of which remarks say what runs.
+  void add_products(const apl::Function& function, Overview& overview) const {
     static const std::regex kTime(R"(([0-9.]+) (us|ms|s)\b)");
     for (const Remark& remark : remarks_) {
       if (remark.pass != "sparse-product" || remark.function != function.name) continue;
       OverviewRow row{.location = remark.location, .source = source(remark.location.line)};
+      row.is_product = remark.code != "cublas";
       row.what = remark.message.substr(0, remark.message.find_first_of(", "));
       const std::size_t operand = remark.message.find('`');
       const std::string matrix = operand == std::string::npos ? "a matrix" : remark.message.substr(operand);
@@ -206,28 +226,26 @@ class Overviewer {
           row.seconds = std::stod(time[1]) * (time[2] == "us" ? 1e-6 : time[2] == "ms" ? 1e-3 : 1);
       overview.rows.push_back(std::move(row));
     }
-    return !overview.rows.empty() && overview.rows.back().decision.starts_with("over the non-zeros");
   }
 
-  // Plans and the remarks of tile-contraction come in the same order.
   OverviewRow contraction(const apl::Function& function, const ExplainedPlan& plan) {
     OverviewRow row{.location = plan.remark.location};
     row.what = "contraction";
-    std::size_t skip = shown_[function.name]++;
+    const auto has_its_parameters = [&](const auto& fact) { return fact.first.starts_with(plan.parameters + "T_"); };
     for (const Remark& remark : remarks_)
       if (remark.pass == "tile-contraction" && remark.code == "tiled" && remark.function == function.name &&
-          skip-- == 0) {
+          std::ranges::any_of(remark.facts, has_its_parameters)) {
         row.what = fact(remark, "einsum");
         if (remark.location) row.location = remark.location;
       }
     row.source = source(row.location.line);
-    row.launches = 1;
-    if (plan.seconds) row.seconds = plan.seconds;
     const std::string variant = fact(plan.remark, "variant"), block = fact(plan.remark, "block");
     if (plan.remark.message.starts_with("packed")) {
       row.decision = "packed for a micro-kernel";
     } else if (!plan.seconds) {
       row.decision = "tiled; the plan is chosen when sizes are known";
+    } else if ((variant == "untiled" || !plan.tiled) && given_.contains(plan.parameters + "variant")) {
+      row.decision = fmt::format("one thread a point, as {}variant asks", plan.parameters);
     } else if (variant == "untiled" || !plan.tiled) {
       row.decision = "tiled for larger sizes; at these one thread a point is faster";
     } else if (variant == "split") {
@@ -344,6 +362,7 @@ class Overviewer {
   std::string help(const Overview& overview) const {
     double all = 0, launches = 0;
     for (const OverviewRow& row : overview.rows) {
+      if (row.other_side) continue;
       all += row.seconds.value_or(0);
       launches += row.launches;
       if (!row.seconds) all = -1e9;
@@ -360,12 +379,10 @@ class Overviewer {
               is_written(name))
             missing.push_back(fmt::format("--size {}=...", name));
         }
-      const bool is_sparse = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
-        return row.decision.starts_with("over the non-zeros") && !row.seconds;
-      });
-      const bool has_times = std::ranges::any_of(overview.rows, [](const OverviewRow& row) {
-        return row.decision.starts_with("over the non-zeros") && row.seconds;
-      });
+      const bool is_sparse =
+          std::ranges::any_of(overview.rows, [](const OverviewRow& row) { return row.is_product && !row.seconds; });
+      const bool has_times =
+          std::ranges::any_of(overview.rows, [](const OverviewRow& row) { return row.is_product && row.seconds; });
       std::vector<std::string> operands;
       for (const apl::SparseSoa& soa : apl::find_soas(function))
         if (const std::string& name = function.entry->params[soa.param].name; !matrices_.contains(name))
@@ -376,7 +393,7 @@ class Overviewer {
       return missing.empty() ? "to run it: some times depend on values that are known only then"
                              : fmt::format("sizes, for times: {}", fmt::join(missing, " "));
     }
-    const double start = launches * device_.launch_us * 1e-6;
+    const double start = std::min(all, launches * device_.launch_us * 1e-6);
     if (start > all / 2)
       return fmt::format("larger sizes: to start {:.0f} kernel{} takes {} of {}", launches, launches == 1 ? "" : "s",
                          microseconds_text(start * 1e6), microseconds_text(all * 1e6));
@@ -401,8 +418,20 @@ class Overviewer {
   const apl::SpillCheck& check_;
   const std::set<std::string>& matrices_;  // of which operands they are known
   std::vector<std::string> lines_;
-  std::map<std::string, std::size_t> shown_;
 };
+
+// Of the rows that count.
+double seconds_of(const Overview& overview) {
+  double all = 0;
+  for (const OverviewRow& row : overview.rows)
+    if (!row.other_side) all += row.seconds.value_or(0);
+  return all;
+}
+
+std::string time_text(const OverviewRow& row) {
+  if (!row.seconds) return "?";
+  return (row.unknown_rounds || row.unknown_work ? ">=" : "") + microseconds_text(*row.seconds * 1e6);
+}
 
 std::string shortened(const std::string& text, std::size_t length) {
   return text.size() <= length ? text : text.substr(0, length - 3) + "...";
@@ -429,11 +458,21 @@ std::string overview_text(const std::vector<Overview>& all, const std::string& f
   constexpr std::size_t kSource = 38, kWhat = 24;
   const std::string strong = colour ? "\x1b[1m" : "", dim = colour ? "\x1b[2m" : "", green = colour ? "\x1b[32m" : "",
                     yellow = colour ? "\x1b[33m" : "", plain = colour ? "\x1b[0m" : "";
-  // Each entry has a line above its rows and one below; those with most time get most rows.
+  // Each entry has a line above its rows and one below; those with most time get most rows. Where that is too much, one
+  // line has to do for the entries that take least.
   const std::size_t frame = 2 * all.size() + 1;
   const std::size_t rows = lines > frame + all.size() ? lines - frame : all.size();
   std::size_t wanted = 0;
   for (const Overview& overview : all) wanted += overview.rows.size();
+  constexpr std::size_t kLeast = 4;  // of an entry with rows
+  std::set<const Overview*> short_ones;
+  if (frame + all.size() > lines) {
+    const std::size_t whole = lines > all.size() ? std::min(all.size(), (lines - all.size()) / (kLeast - 1)) : 0;
+    std::vector<const Overview*> by_time;
+    for (const Overview& overview : all) by_time.push_back(&overview);
+    std::ranges::stable_sort(by_time, std::greater(), [](const Overview* overview) { return seconds_of(*overview); });
+    short_ones.insert(by_time.begin() + static_cast<std::ptrdiff_t>(whole), by_time.end());
+  }
   std::string text;
   for (const Overview& overview : all) {
     std::vector<std::string> sizes;
@@ -443,8 +482,13 @@ std::string overview_text(const std::vector<Overview>& all, const std::string& f
                                       : shortened(fmt::format(", {}{}", fmt::join(sizes, " "),
                                                               overview.sizes_given ? "" : " (first dataset)"),
                                                   90));
-    double whole = 0;
-    for (const OverviewRow& row : overview.rows) whole += row.seconds.value_or(0);
+    if (short_ones.contains(&overview)) {
+      text.pop_back();
+      text += fmt::format(": {} in {} line{}; --all shows them\n", microseconds_text(seconds_of(overview) * 1e6),
+                          overview.rows.size(), overview.rows.size() == 1 ? "" : "s");
+      continue;
+    }
+    const double whole = seconds_of(overview);
     std::size_t shown = overview.rows.size();
     if (wanted > rows) shown = std::max<std::size_t>(1, overview.rows.size() * rows / wanted);
     if (shown < overview.rows.size() && shown > 1) --shown;
@@ -452,9 +496,9 @@ std::string overview_text(const std::vector<Overview>& all, const std::string& f
       const OverviewRow& row = overview.rows[k];
       const bool missed = row.decision.starts_with("not ") || row.decision.find(", not ") != std::string::npos;
       text += fmt::format(
-          "{:>10} {:>4}  {}{:>4}{} {:<{}}  {:<{}}  {}{}{}\n", row.seconds ? microseconds_text(*row.seconds * 1e6) : "?",
-          row.seconds && whole > 0 ? fmt::format("{:.0f}%", 100 * *row.seconds / whole) : "", dim, row.location.line,
-          plain, shortened(row.source, kSource), kSource, shortened(row.what, kWhat), kWhat,
+          "{:>10} {:>4}  {}{:>4}{} {:<{}}  {:<{}}  {}{}{}\n", time_text(row),
+          row.seconds && whole > 0 && !row.other_side ? fmt::format("{:.0f}%", 100 * *row.seconds / whole) : "", dim,
+          row.location.line, plain, shortened(row.source, kSource), kSource, shortened(row.what, kWhat), kWhat,
           missed                              ? yellow
           : row.decision.starts_with("tiled") ? green
                                               : "",

@@ -19,8 +19,11 @@ struct OverviewRow {
   std::string what;               // "ba,ca->cb", "map", "scan", "SpMM over the non-zeros of `A`"
   std::string decision;           // "tiled 128 x 16", "not tiled: each element is used once"
   std::optional<double> seconds;  // predicted; none where sizes are not known
-  double launches = 0;            // of kernels
+  double launches = 0;            // of kernels, all that count
+  double rounds = 1;              // how often a loop launches its kernels
+  bool unknown_rounds = false, unknown_work = false, unknown_branch = false, other_side = false;  // as of KernelCost
   std::string suggestion;
+  bool is_product = false;  // over the non-zeros of an operand
 };
 
 struct Overview {
@@ -29,7 +32,7 @@ struct Overview {
   bool sizes_given = false;  // by the user; else of the first dataset
   std::vector<OverviewRow> rows;
   std::string help;                  // what would help most; never empty
-  std::vector<ExplainedPlan> plans;  // of contractions
+  std::vector<ExplainedPlan> plans;  // of contractions that may run
   std::vector<std::string> einsums;  // theirs
   std::vector<KernelCost> kernels;   // all that the host launches; those of contractions as their plans say
 };

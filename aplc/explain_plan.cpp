@@ -223,6 +223,7 @@ Facts facts_of(const PlannedContraction& planned, const Loading& loading, const 
     return facts;
   }
   add_variant(planned, chosen, device, facts);
+  if (chosen.choice) explained.variant = apl_variant_name(chosen.choice->variant);
   if (chosen.choice && chosen.choice->variant == APL_VARIANT_UNTILED) {
     message = fmt::format("not tiled: one thread a point, {}", time_text(*chosen.seconds));
     return facts;
@@ -345,6 +346,7 @@ std::vector<ExplainedPlan> explained_plans(const apl::Module& module, const apl:
   for (const PlannedContraction& planned : find_planned(module, entry.entry->name, sizes, given)) {
     ExplainedPlan explained{
         {apl::RemarkKind::analysis, "plan", "plan", planned.data.location, planned.entry, {}, {}, {}}};
+    explained.parameters = planned.data.parameters;
     explained.remark.facts = facts_of(planned, {module, entry, device, check}, sizes, explained);
     all.push_back(std::move(explained));
   }

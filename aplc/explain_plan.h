@@ -40,6 +40,8 @@ struct ExplainedPlan {
   apl_plan plan{};
   apl_plan_cost cost{};
   std::vector<std::string> operands;  // names
+  std::string parameters;             // what the names of its parameters begin with: "mm."
+  std::string variant;                // the alternative that runs, where the program has several: "split"
   int dropped = 0;                    // plans that the model prefers, and whose kernels spill
 };
 // Where `check` is given it is asked what the kernels of chosen plans spill, as a program asks when it loads them.

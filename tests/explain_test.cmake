@@ -8,6 +8,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/run_aplc.cmake")
 
 # The output has at most 25 lines.
 function(want_screen)
+  string(REPLACE ";" "," output "${output}")  # which would end an element of a list
   string(REGEX MATCHALL "[^\n]+" lines "${output}")
   list(LENGTH lines count)
   if(count GREATER 25)
@@ -124,6 +125,32 @@ want("most would help: line 5: give the neutral element where the element is 0")
 # It is a warning of all commands that compile the program.
 aplc(0 c sparse.fut -o "${FOLDER}/sparse.c")
 want_error("sparse.fut:5:3: warning: #.sparse. has no effect here: `A` is stored and read as a dense matrix, .n..n.f32, since")
+
+# Loops multiply, also of contractions; every kernel of a line has a row; a loop of unknown length is no single round.
+file(WRITE "${FOLDER}/counted.fut" "
+def product [n][k][m] (A: [n][k]f32) (B: [k][m]f32) = map (\\a -> map (\\b -> f32.sum (map2 (*) a b)) (transpose B)) A
+entry once [n] (A: [n][n]f32) (B: [n][n]f32) = product A B
+entry hundred [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 = loop C = A for _i < 100 do product C B
+entry doubled [n] (A: [n][n]f32) =
+  (loop (A: [n][n]f32, k) = (A, 1) while k < n do (product A A, 2 * k)).0
+entry until [n] (A: [n][n]f32) = loop A: [n][n]f32 = A while A[0, 0] < 9 do product A A
+entry keeps [m][n][q] (A: [m][q]f32) (B: [n][q]f32) =
+  unzip (map (\\r -> map (\\c -> let p = map2 (*) r c in (f32.sum p, p)) B |> unzip) A)
+")
+set(large --device=h100 --size n=2048)
+aplc(0 explain counted.fut -e once ${large})
+want("once on h100, n=2048\n    363 us 100%")
+aplc(0 explain counted.fut -e hundred ${large})
+want("36[0-9]+ us 100% +2 def product.*; x 100\n")
+aplc(0 explain counted.fut -e doubled ${large})
+want(" 2 def product.*; x 11\n")
+aplc(0 explain counted.fut -e until ${large})
+want(" +>=363 us .* 2 def product.*; each round of a loop of unknown length\n")
+aplc(0 explain counted.fut -e keeps --device=h100 --size n=2048 --size m=1000 --size q=1000)
+want("27[0-9]+ us +95% +9 unzip.* map +one thread an element\n +137 us +5% +9 unzip.*mq,nq->mn +tiled")
+# What was asked for is not called a choice.
+aplc(0 explain counted.fut -e once ${large} --param once.variant=3)
+want("one thread a point, as once.variant asks")
 
 # What is not chosen at these sizes is said on the same line.
 aplc(0 explain "${PROGRAMS}/product.fut" --device=h200 --size m=2 --size n=2 --size q=2)

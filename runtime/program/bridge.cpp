@@ -98,7 +98,9 @@ apl_backend Bridge::table_for(const Backend& backend) {
     return static_cast<int>(APL_SUCCESS);
   };
   table.launch = [](apl_context* ctx, const apl_launch* launch) {
-    return launch->blocks <= 0 ? static_cast<int>(APL_SUCCESS) : finish(ctx, of(ctx).backend_->launch(*launch));
+    if (launch->blocks <= 0) return static_cast<int>(APL_SUCCESS);
+    ++of(ctx).launches_;
+    return finish(ctx, of(ctx).backend_->launch(*launch));
   };
   table.choose = &Bridge::choose;
   table.choose_variant = &Bridge::choose_variant;

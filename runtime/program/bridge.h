@@ -56,6 +56,7 @@ class Bridge {
   // A block that a call allocated outlives it.
   void keep(const void* data);
   std::int64_t peak_bytes() const { return peak_bytes_; }
+  std::int64_t launches() const { return launches_; }
 
   // When the block was allocated, as a number that no other has; nullopt for what is no block.
   std::optional<std::uint64_t> age_of(const void* data) const;
@@ -123,7 +124,7 @@ class Bridge {
   std::unique_ptr<SparseOperands> sparse_;
   std::uint64_t next_ = 1, call_ = 1;  // 0: of blocks that are kept
   bool keeping_ = false, waits_ = true;
-  std::int64_t bytes_ = 0, peak_bytes_ = 0;
+  std::int64_t bytes_ = 0, peak_bytes_ = 0, launches_ = 0;
 };
 
 }  // namespace apl::program

@@ -141,6 +141,8 @@ Result<double> Program::kernel_time(std::string_view entry, const std::vector<Ho
 
 double Program::last_microseconds() const { return state_->microseconds; }
 
+std::int64_t Program::launches() const { return state_->bridge->launches(); }
+
 std::int64_t Program::peak_bytes() const { return state_->bridge->peak_bytes(); }
 
 std::vector<KernelStats> Program::kernels() const { return state_->bridge->backend().kernels(); }

@@ -160,6 +160,7 @@ class Program {
 
   double last_microseconds() const;  // of the last call, likewise
   std::int64_t peak_bytes() const;   // of device memory, as asked for, inputs and results included, in any call so far
+  std::int64_t launches() const;     // of kernels, in all calls so far; 0 for backend c, which has loops in their place
   std::vector<KernelStats> kernels() const;
 
  private:
