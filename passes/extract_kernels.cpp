@@ -83,7 +83,7 @@ BodyPtr Extractor::body(BodyPtr old) {
     const Screma* screma = get_if<Screma>(old->stms[k]);
     const bool scans = screma != nullptr && screma->scans();
     if (scans && !uses) uses.emplace(*old, function_.values);
-    if (BodyPtr apart = scans ? filters_apart(*old, *uses, k) : nullptr) {
+    if (BodyPtr apart = scans ? filters_apart(*old, *uses, k, done) : nullptr) {
       changed = true;
       const std::size_t more = apart->stms.size() - old->stms.size();
       std::set<std::size_t> moved_done;
@@ -97,7 +97,7 @@ BodyPtr Extractor::body(BodyPtr old) {
     }
     const Stm& source = old->stms[k];
     std::vector<Stm> kernel;
-    if (const std::optional<Filter> made = scans ? filter(*old, *uses, k, kernel) : std::nullopt) {
+    if (const std::optional<Filter> made = scans ? filter(*old, *uses, k, done, kernel) : std::nullopt) {
       changed = true;
       done.insert(made->members.begin(), made->members.end());
       std::ranges::move(kernel, std::back_inserter(made->count ? stms : later[made->scatter]));
@@ -129,16 +129,17 @@ BodyPtr Extractor::with_device_scalars(const BodyPtr& body) {
   return scalars.body ? scalars.body : body;
 }
 
-BodyPtr Extractor::filters_apart(const Body& body, const BodyUses& uses, std::size_t first) {
+BodyPtr Extractor::filters_apart(const Body& body, const BodyUses& uses, std::size_t first,
+                                 const std::set<std::size_t>& taken) {
   if (context_.flag("few-threads") || asks_for_sequential(body.stms[first])) return nullptr;
-  return with_filters_apart(body, uses, first, function_.values);
+  return with_filters_apart(body, uses, first, taken, function_.values);
 }
 
 std::optional<Filter> Extractor::filter(const Body& body, const BodyUses& uses, std::size_t first,
-                                        std::vector<Stm>& stms) {
+                                        const std::set<std::size_t>& taken, std::vector<Stm>& stms) {
   if (asks_for_sequential(body.stms[first])) return std::nullopt;
   const bool few = context_.flag("few-threads");
-  std::optional<Filter> found = find_filter(body, uses, first, function_.values);
+  std::optional<Filter> found = find_filter(body, uses, first, taken, function_.values);
   if (!found || (few && !found->count)) return std::nullopt;
   const Stm& scatter = body.stms[found->scatter];
   std::optional<std::vector<Stm>> made;

@@ -32,11 +32,12 @@ class Extractor {
   // Scalars that only kernels read stay on the device.
   BodyPtr with_device_scalars(const BodyPtr& body);
   // Scans and reductions of one operation come apart where a scatter then becomes a filter; null: nowhere.
-  BodyPtr filters_apart(const Body& body, const BodyUses& uses, std::size_t first);
+  BodyPtr filters_apart(const Body& body, const BodyUses& uses, std::size_t first, const std::set<std::size_t>& taken);
   void extract(const Stm& stm, std::vector<Stm>& stms, bool& changed);
   Stm statement(const Stm& stm, bool& changed);
   // A scan and the scatter whose positions it says, as one kernel on GPUs, and without places in memory on CPUs.
-  std::optional<Filter> filter(const Body& body, const BodyUses& uses, std::size_t first, std::vector<Stm>& stms);
+  std::optional<Filter> filter(const Body& body, const BodyUses& uses, std::size_t first,
+                               const std::set<std::size_t>& taken, std::vector<Stm>& stms);
   // A reduction or scan at the top whose operators work on scalars.
   std::optional<std::vector<Stm>> reduction(const Stm& stm);
   void map_nest(const Stm& stm, std::vector<Stm>& stms);

@@ -91,7 +91,8 @@ std::set<Value> made_of(const std::vector<Value>& some, std::size_t last, const 
 
 }  // namespace
 
-std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::size_t first, const ValueTable& values) {
+std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::size_t first,
+                                  const std::set<std::size_t>& taken, const ValueTable& values) {
   const Stm& scan = body.stms[first];
   const Screma* screma = get_if<Screma>(scan);
   if (screma == nullptr || screma->widths.size() != 1 || screma->reduces.size() != 1 || !screma->reduces.front().scan)
@@ -115,7 +116,7 @@ std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::s
     filter.members.insert(k);
   }
   const bool counts_one = screma->reduced_count() == 1 && counts_flags(*screma, values);
-  if (filter.scatter == 0 || (filter.count && !counts_one)) return std::nullopt;
+  if (filter.scatter == 0 || taken.contains(filter.scatter) || (filter.count && !counts_one)) return std::nullopt;
   const Scatter& scatter = std::get<Scatter>(body.stms[filter.scatter].op);
   const std::set<Value> derived = made_of(scan.pattern, filter.scatter, body, uses);
   std::set<Value> needed = free_values(scatter.map, values);
@@ -166,7 +167,8 @@ std::optional<std::size_t> light_statements(const Body& body, const ValueTable& 
 
 }  // namespace
 
-BodyPtr with_filters_apart(const Body& body, const BodyUses& uses, std::size_t first, ValueTable& values) {
+BodyPtr with_filters_apart(const Body& body, const BodyUses& uses, std::size_t first,
+                           const std::set<std::size_t>& taken, ValueTable& values) {
   const Stm& stm = body.stms[first];
   const Screma* screma = get_if<Screma>(stm);
   if (screma == nullptr || !screma->scans() || screma->reduces.size() < 2 || !stm.certificates.empty()) return nullptr;
@@ -186,7 +188,7 @@ BodyPtr with_filters_apart(const Body& body, const BodyUses& uses, std::size_t f
     const std::set<std::size_t> of_scan = uses.readers(scanned);
     const auto reader =
         std::ranges::find_if(of_scan, [&](std::size_t k) { return get_if<Scatter>(body.stms[k]) != nullptr; });
-    if (reader == of_scan.end() || readers.contains(*reader)) return nullptr;
+    if (reader == of_scan.end() || readers.contains(*reader) || taken.contains(*reader)) return nullptr;
     PartOfScrema part = operator_alone(*screma, which);
     for (std::size_t k = screma->reduced_count(); k < stm.pattern.size(); ++k)
       if (std::ranges::binary_search(uses.readers(stm.pattern[k]), *reader)) part.rows.push_back(k);
@@ -217,7 +219,9 @@ BodyPtr with_filters_apart(const Body& body, const BodyUses& uses, std::size_t f
   const BodyPtr apart = make_body(std::move(stms), body.results);
   const BodyUses apart_uses(*apart, values);
   for (std::size_t k = begin; k < end; ++k)
-    if (const auto filter = find_filter(*apart, apart_uses, k, values); filter && filter->refusal.empty()) return apart;
+    // None of the scatters that read the scans is taken.
+    if (const auto filter = find_filter(*apart, apart_uses, k, {}, values); filter && filter->refusal.empty())
+      return apart;
   return nullptr;
 }
 

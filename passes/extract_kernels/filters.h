@@ -21,12 +21,15 @@ struct Filter {
 };
 
 // The filter that begins with statement `first`, a scan; nullopt: there is none. One with a count takes the place of
-// its scan, one without that of its scatter.
-std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::size_t first, const ValueTable& values);
+// its scan, one without that of its scatter. Statements `taken` are members of other filters: a scatter that reads two
+// scans is a filter with one of them.
+std::optional<Filter> find_filter(const Body& body, const BodyUses& uses, std::size_t first,
+                                  const std::set<std::size_t>& taken, const ValueTable& values);
 
 // The body with statement `first`, which scans several things or reduces beside, as several statements, if one of them
 // begins a filter then; null: none does.
-BodyPtr with_filters_apart(const Body& body, const BodyUses& uses, std::size_t first, ValueTable& values);
+BodyPtr with_filters_apart(const Body& body, const BodyUses& uses, std::size_t first,
+                           const std::set<std::size_t>& taken, ValueTable& values);
 
 // It as one kernel, on GPUs; nullopt: blocks cannot share it.
 std::optional<std::vector<Stm>> make_filter(const Body& body, const Filter& filter, const Chunks& chunks,
