@@ -45,7 +45,7 @@ class Inputs {
     return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
   }
 
-  // Sizes that follow from arguments, and what the function asserts them to be.
+  // Sizes that follow from others and from arguments, and what the function asserts them to be.
   std::vector<std::pair<Value, Poly>> computed_sizes() const {
     std::unordered_map<Value, Poly> polys;
     std::unordered_map<Value, std::pair<Value, Poly>> equal;  // by condition
@@ -56,7 +56,7 @@ class Inputs {
       } else if (const auto* compare = get_if<Compare>(stm); compare && compare->op == CompareOp::eq) {
         for (const auto& [size, of] : {std::pair{compare->x, compare->y}, std::pair{compare->y, compare->x}})
           if (size.is_value() && of.is_value() && ranges::contains(function_.sizes, size.value()) &&
-              polys.contains(of.value()))
+              polys.contains(of.value()) && !polys.at(of.value()).mentions(size.value()))
             equal.emplace(stm.pattern.front(), std::pair{size.value(), polys.at(of.value())});
       } else if (const auto* check = get_if<Assert>(stm); check && check->condition.is_value()) {
         if (const auto found = equal.find(check->condition.value()); found != equal.end())
