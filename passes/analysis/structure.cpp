@@ -11,20 +11,23 @@ namespace {
 // Writes every field; what is bound inside is numbered in the order of its binding.
 class Writer {
  public:
-  explicit Writer(const ValueTable& values) : values_(values) {}
+  explicit Writer(const ValueTable& values, const Substitution* same = nullptr) : values_(values), same_(same) {}
 
   std::string take() { return std::move(key_); }
 
   void at(Value v) {
-    const auto found = inside_.find(v);
-    found == inside_.end() ? put('v', v.id) : put('b', found->second);
+    if (const auto found = inside_.find(v); found != inside_.end()) return put('b', found->second);
+    if (same_ == nullptr) return put('v', v.id);
+    const Operand x = substitute(Operand(v), *same_);
+    x.is_value() ? put('v', x.value().id) : at(x);
   }
   void at(const Operand& x) {
     if (x.is_value()) return at(x.value());
     put('c', static_cast<std::uint64_t>(x.constant().type()));
     put(':', x.constant().bits());
   }
-  void at(const Poly& p) {
+  void at(const Poly& p) { same_ == nullptr ? terms(p) : terms(substitute(p, *same_)); }
+  void terms(const Poly& p) {
     key_ += '[';
     for (const Term& term : p.terms()) {
       put('+', static_cast<std::uint64_t>(term.coefficient));
@@ -109,6 +112,7 @@ class Writer {
   }
 
   const ValueTable& values_;
+  const Substitution* same_;
   std::unordered_map<Value, std::uint64_t> inside_;
   std::string key_;
 };
@@ -117,6 +121,12 @@ class Writer {
 
 std::string structural_key(const Op& op, const ValueTable& values) {
   Writer writer(values);
+  writer.op(op);
+  return writer.take();
+}
+
+std::string structural_key(const Op& op, const Substitution& same, const ValueTable& values) {
+  Writer writer(values, &same);
   writer.op(op);
   return writer.take();
 }

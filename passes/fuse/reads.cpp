@@ -12,11 +12,11 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/readers.h"
 
 namespace apl {
 
@@ -153,29 +153,6 @@ std::size_t loads_of(const Screma& map) {
   for_each_stm(*map.map.body, [&](const Stm& stm) { loads += std::holds_alternative<Index>(stm.op) ? 1 : 0; });
   return loads;
 }
-
-// Which statements read what.
-class Readers {
- public:
-  Readers(const std::vector<Stm>& stms, const ValueTable& values) : values_(values), read_(stms.size()) {
-    for (std::size_t k = 0; k < stms.size(); ++k) update(k, stms[k]);
-  }
-
-  void update(std::size_t k, const Stm& stm) {
-    for (const Value v : read_[k]) of_[v].erase(k);
-    read_[k] = free_values(stm.op, values_);
-    for (const Value v : read_[k]) of_[v].insert(k);
-  }
-  std::set<std::size_t> of(Value v) const {
-    const auto found = of_.find(v);
-    return found == of_.end() ? std::set<std::size_t>() : found->second;
-  }
-
- private:
-  const ValueTable& values_;
-  std::vector<std::set<Value>> read_;
-  std::unordered_map<Value, std::set<std::size_t>> of_;
-};
 
 void drop_result(Stm& producer, std::size_t result) {
   const auto at = static_cast<std::ptrdiff_t>(result);

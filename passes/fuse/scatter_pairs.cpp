@@ -5,11 +5,15 @@
 // =>
 //   let {A1, B1} = scatter(i < n, {is, xs, ys}, \ {at, x, y} -> {at, x, y}, {A, B} at 1)
 //
-// The second moves up to the first, and what it needs from between them before that.
+// The second moves up to the first, and what it needs from between them before that. Statements of the lambdas that
+// compute the same from the same inputs have one number in all of them, so scatters to the same positions have one key.
+// Of very many with one key, or with very many statements between them, some stay apart.
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
+#include <list>
 #include <set>
+#include <unordered_map>
 
 #include "ir/walk.h"
 #include "passes/analysis/structure.h"
@@ -19,80 +23,120 @@ namespace apl {
 
 namespace {
 
-class ScatterPair {
- public:
-  ScatterPair(std::vector<Stm>& stms, std::size_t first, std::size_t second, ValueTable& values,
-              const Consumption& consumption)
-      : stms_(stms), first_(first), second_(second), values_(values), consumption_(consumption) {}
+// Scatters with the same key that may fail to merge with one, and statements between two that merge.
+constexpr std::size_t kMostTries = 64;
+constexpr std::size_t kMostBetween = 1024;
 
-  // Merges the two, if they write to the same positions and nothing between them is in the way.
-  bool run() {
-    const Scatter& a = std::get<Scatter>(stms_[first_].op);
-    const Scatter& b = std::get<Scatter>(stms_[second_].op);
-    if (a.op || b.op || a.widths != b.widths || a.rank != b.rank || !same_places(a, b) || !clear_between(b))
-      return false;
-    Stm merged = stms_[first_];
-    merged.op = both(a, b);
-    for (const Value v : stms_[second_].pattern) merged.pattern.push_back(v);
-    for (const Value v : stms_[second_].certificates) merged.certificates.push_back(v);
-    std::vector<Stm> order(stms_.begin(), stms_.begin() + static_cast<std::ptrdiff_t>(first_));
-    for (const std::size_t k : moved_) order.push_back(stms_[k]);
-    order.push_back(std::move(merged));
-    for (std::size_t k = first_ + 1; k < stms_.size(); ++k)
-      if (k != second_ && !moved_.contains(k)) order.push_back(stms_[k]);
-    stms_ = std::move(order);
-    return true;
+class ScatterPairs {
+ public:
+  ScatterPairs(std::vector<Stm>& stms, ValueTable& values, const Consumption& consumption)
+      : stms_(stms), values_(values), consumption_(consumption) {}
+
+  std::vector<ScatterFusion> run() {
+    for (Stm& stm : stms_) {
+      items_.push_back({.stm = std::move(stm), .read = {}, .numbers = {}, .alike = nullptr});
+      const Position item = std::prev(items_.end());
+      item->read = read_by(item->stm);
+      const Scatter* scatter = get_if<Scatter>(item->stm);
+      if (scatter == nullptr || scatter->op) continue;
+      item->alike = &alike_[places_key(*scatter, item->numbers)];
+      item->alike->push_back(item);
+    }
+    std::vector<ScatterFusion> all;
+    for (Position item = items_.begin(); item != items_.end(); ++item)
+      if (item->alike != nullptr) merge_others_into(item, all);
+    stms_.clear();
+    for (Item& item : items_) stms_.push_back(std::move(item.stm));
+    return all;
   }
 
  private:
-  bool same_places(const Scatter& a, const Scatter& b) {
-    const auto space = [&](const Scatter& scatter) {
-      const std::vector<Poly>& shape = values_.type(scatter.targets.front()).shape;
-      return std::vector<Poly>(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(scatter.rank));
-    };
-    if (space(a) != space(b)) return false;
-    // What the second lambda has in common with the first.
-    for (const auto& [second, first] : ranges::views::zip(b.indices, a.indices))
-      same_.insert_or_assign(second, Operand(first));
-    for (std::size_t k = 0; k < b.inputs.size(); ++k) {
-      const auto input = std::ranges::find(a.inputs, b.inputs[k]);
-      if (input != a.inputs.end())
-        same_.insert_or_assign(b.map.params[k],
-                               Operand(a.map.params[static_cast<std::size_t>(input - a.inputs.begin())]));
+  struct Item;
+  using Position = std::list<Item>::iterator;
+  struct Item {
+    Stm stm;
+    std::set<Value> read;              // certificates and sizes of what it makes, too
+    std::vector<std::size_t> numbers;  // of a scatter: of the statements of its lambda
+    std::list<Position>* alike;        // scatters to the same positions, it and those behind it; null: no scatter
+  };
+
+  std::set<Value> read_by(const Stm& stm) const {
+    std::set<Value> read = free_values(stm.op, values_);
+    read.insert(stm.certificates.begin(), stm.certificates.end());
+    for (const Value v : stm.pattern) for_each_use(values_.type(v), [&](Value size) { read.insert(size); });
+    return read;
+  }
+
+  // Equal for scatters to the same positions of arrays of the same shape.
+  std::string places_key(const Scatter& scatter, std::vector<std::size_t>& numbers) {
+    Substitution same;
+    for (std::size_t k = 0; k < scatter.indices.size(); ++k) {
+      if (k == indices_.size()) indices_.push_back(scatter.indices[k]);
+      same.insert_or_assign(scatter.indices[k], Operand(indices_[k]));
     }
-    for (const Stm& stm : b.map.body->stms) {
-      const std::string key = structural_key(substitute(stm.op, same_, values_), values_);
-      for (const Stm& other : a.map.body->stms) {
-        if (other.pattern.size() != stm.pattern.size() || structural_key(other.op, values_) != key) continue;
-        for (const auto& [second, first] : ranges::views::zip(stm.pattern, other.pattern))
-          same_.insert_or_assign(second, Operand(first));
-        common_.insert(&stm);
-        break;
+    for (const auto& [param, input] : ranges::views::zip(scatter.map.params, scatter.inputs))
+      same.insert_or_assign(param, Operand(input));
+    for (const Stm& stm : scatter.map.body->stms) {
+      const auto [found, is_new] =
+          numbered_.try_emplace(structural_key(stm.op, same, values_), Numbered{numbered_.size(), stm.pattern});
+      numbers.push_back(found->second.number);
+      for (const auto& [own, first] : ranges::views::zip(stm.pattern, found->second.pattern))
+        same.insert_or_assign(own, Operand(first));
+    }
+    Scatter places{.widths = scatter.widths, .rank = scatter.rank};
+    const std::vector<Poly>& shape = values_.type(scatter.targets.front()).shape;
+    const auto rank = static_cast<std::ptrdiff_t>(scatter.rank);
+    places.widths.insert(places.widths.end(), shape.begin(), shape.begin() + rank);
+    const std::vector<Operand>& results = scatter.map.body->results;
+    places.map.body = make_body({}, {results.begin(), results.begin() + rank});
+    return structural_key(Op(std::move(places)), same, values_);
+  }
+
+  void merge_others_into(Position first, std::vector<ScatterFusion>& all) {
+    std::list<Position>& others = *first->alike;
+    others.pop_front();
+    std::size_t tries = 0;
+    for (auto second = others.begin(); second != others.end() && tries < kMostTries;) {
+      const std::string name = values_.name((*second)->stm.pattern.front());
+      if (!merge(first, *second)) {
+        ++tries, ++second;
+        continue;
       }
+      all.push_back({.name = name, .at = first->stm, .why = {}});
+      items_.erase(*second);
+      second = others.erase(second);
     }
-    for (std::size_t k = 0; k < a.rank; ++k)
-      if (substitute(b.map.body->results[k], same_) != a.map.body->results[k]) return false;
+  }
+
+  // Whether nothing between the two was in the way.
+  bool merge(Position first, Position second) {
+    std::vector<Position> moved;
+    if (!clear_between(first, second, moved)) return false;
+    merge_lambdas(*first, *second);
+    Stm& stm = first->stm;
+    stm.pattern.insert(stm.pattern.end(), second->stm.pattern.begin(), second->stm.pattern.end());
+    stm.certificates.insert(stm.certificates.end(), second->stm.certificates.begin(), second->stm.certificates.end());
+    first->read.merge(second->read);
+    for (const Position item : moved) items_.splice(first, items_, item);
     return true;
   }
 
   // What stands between them either goes before the first, because the second needs it, or stays behind both.
-  bool clear_between(const Scatter& b) {
-    std::set<Value> needed = free_values(Op(b), values_);
-    for (const Value v : stms_[second_].certificates) needed.insert(v);
-    for (std::size_t k = second_; k-- > first_ + 1;) {
-      const Stm& stm = stms_[k];
-      std::set<Value> read = free_values(stm.op, values_);
-      read.insert(stm.certificates.begin(), stm.certificates.end());
-      for (const Value v : stm.pattern) for_each_use(values_.type(v), [&](Value size) { read.insert(size); });
-      if (std::ranges::any_of(stm.pattern, [&](Value v) { return needed.contains(v); })) {
-        if (!movable(stm.op)) return false;
-        needed.merge(read);
-        moved_.insert(k);
-      } else if (std::ranges::any_of(read, [&](Value v) { return overwritten(v); })) {
+  bool clear_between(Position first, Position second, std::vector<Position>& moved) const {
+    std::set<Value> needed = second->read;
+    std::size_t between = 0;
+    for (Position item = std::prev(second); item != first; --item) {
+      if (++between > kMostBetween) return false;
+      if (std::ranges::any_of(item->stm.pattern, [&](Value v) { return needed.contains(v); })) {
+        if (!movable(item->stm.op)) return false;
+        needed.insert(item->read.begin(), item->read.end());
+        moved.push_back(item);
+      } else if (std::ranges::any_of(item->read, [&](Value v) { return overwritten(v, first->stm.pattern); })) {
         return false;
       }
     }
-    return std::ranges::none_of(stms_[first_].pattern, [&](Value v) { return needed.contains(v); });
+    std::ranges::reverse(moved);
+    return std::ranges::none_of(first->stm.pattern, [&](Value v) { return needed.contains(v); });
   }
 
   static bool movable(const Op& op) {
@@ -101,57 +145,66 @@ class ScatterPair {
            !std::holds_alternative<Screma>(op);
   }
 
-  bool overwritten(Value v) const {
-    const std::vector<Value>& own = stms_[first_].pattern;
+  bool overwritten(Value v, const std::vector<Value>& own) const {
     return values_.type(v).is_array() && consumption_.consumed(v) && std::ranges::find(own, v) == own.end();
   }
 
-  Scatter both(const Scatter& a, const Scatter& b) {
-    Scatter result = a;
+  // The lambda of the first does the second's work, too, but for what it has already.
+  void merge_lambdas(Item& first, const Item& second) {
+    Scatter& a = std::get<Scatter>(first.stm.op);
+    const Scatter& b = std::get<Scatter>(second.stm.op);
+    Substitution same;
+    for (const auto& [own, index] : ranges::views::zip(b.indices, a.indices))
+      same.insert_or_assign(own, Operand(index));
     for (const auto& [input, param] : ranges::views::zip(b.inputs, b.map.params)) {
-      if (same_.contains(param)) continue;
-      result.inputs.push_back(input);
-      result.map.params.push_back(param);
+      const auto has = std::ranges::find(a.inputs, input);
+      if (has != a.inputs.end()) {
+        same.insert_or_assign(param, Operand(a.map.params[static_cast<std::size_t>(has - a.inputs.begin())]));
+        continue;
+      }
+      a.inputs.push_back(input);
+      a.map.params.push_back(param);
     }
     std::vector<Stm> stms = a.map.body->stms;
-    for (const Stm& stm : b.map.body->stms)
-      if (!common_.contains(&stm)) stms.push_back(substitute(stm, same_, values_));
+    std::unordered_map<std::size_t, std::size_t> has;  // where statements of these numbers are
+    for (std::size_t k = 0; k < first.numbers.size(); ++k) has.emplace(first.numbers[k], k);
+    for (const auto& [stm, number] : ranges::views::zip(b.map.body->stms, second.numbers)) {
+      if (const auto found = has.find(number); found != has.end()) {
+        for (const auto& [own, other] : ranges::views::zip(stm.pattern, stms[found->second].pattern))
+          same.insert_or_assign(own, Operand(other));
+        continue;
+      }
+      stms.push_back(substitute(stm, same, values_));
+      first.numbers.push_back(number);
+    }
     std::vector<Operand> results = a.map.body->results;
     for (std::size_t k = b.rank; k < b.map.body->results.size(); ++k)
-      results.push_back(substitute(b.map.body->results[k], same_));
-    result.targets.insert(result.targets.end(), b.targets.begin(), b.targets.end());
-    result.map.body = make_body(std::move(stms), std::move(results));
-    return result;
+      results.push_back(substitute(b.map.body->results[k], same));
+    a.targets.insert(a.targets.end(), b.targets.begin(), b.targets.end());
+    a.map.body = make_body(std::move(stms), std::move(results));
   }
 
+  struct Numbered {
+    std::size_t number;
+    std::vector<Value> pattern;  // of the first such statement
+  };
+
   std::vector<Stm>& stms_;
-  std::size_t first_;
-  std::size_t second_;
   ValueTable& values_;
   const Consumption& consumption_;
-  Substitution same_;
-  std::set<const Stm*> common_;  // statements of the second lambda that the first has, too
-  std::set<std::size_t> moved_;
+  std::list<Item> items_;
+  std::unordered_map<std::string, std::list<Position>> alike_;
+  std::unordered_map<std::string, Numbered> numbered_;
+  std::vector<Value> indices_;  // what stands for those of all scatters
 };
 
 }  // namespace
 
 std::vector<ScatterFusion> fuse_scatter_pairs(std::vector<Stm>& stms, ValueTable& values,
                                               const Consumption& consumption) {
-  std::vector<ScatterFusion> all;
-  for (std::size_t first = 0; first < stms.size(); ++first) {
-    if (!get_if<Scatter>(stms[first])) continue;
-    for (std::size_t second = first + 1; second < stms.size(); ++second) {
-      if (!get_if<Scatter>(stms[second])) continue;
-      const std::string name = values.name(stms[second].pattern.front());
-      if (!ScatterPair(stms, first, second, values, consumption).run()) continue;
-      // The pair stands at the place of the first, behind what moved.
-      while (!get_if<Scatter>(stms[first])) ++first;
-      all.push_back({.name = name, .at = stms[first], .why = {}});
-      second = first;
-    }
-  }
-  return all;
+  const auto is_scatter = [](const Stm& stm) { return get_if<Scatter>(stm) != nullptr; };
+  if (std::ranges::count_if(stms, is_scatter) < 2) return {};
+  return ScatterPairs(stms, values, consumption).run();
 }
 
 }  // namespace apl

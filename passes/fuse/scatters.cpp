@@ -3,12 +3,14 @@
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/walk.h"
 #include "passes/analysis/cheap.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/readers.h"
 
 namespace apl {
 namespace {
@@ -17,69 +19,77 @@ class IntoScatters {
  public:
   IntoScatters(std::vector<Stm>& stms, const std::vector<Operand>& results, ValueTable& values,
                const Consumption& consumption)
-      : stms_(stms), results_(results), values_(values), consumption_(consumption) {}
+      : stms_(stms), values_(values), consumption_(consumption), readers_(stms, values) {
+    for (const Operand& result : results)
+      if (result.is_value()) returned_.insert(result.value());
+    for (std::size_t k = 0; k < stms_.size(); ++k)
+      for (const Value v : stms_[k].pattern) definers_.emplace(v, k);
+  }
 
   std::vector<ScatterFusion> run() {
     std::vector<ScatterFusion> all;
     for (std::size_t k = 0; k < stms_.size(); ++k) {
       if (!get_if<Scatter>(stms_[k])) continue;
-      k -= look_through_reshapes(k);
-      for (std::size_t p = k; p-- > 0;) {
-        if (!streams(k, p)) continue;
-        ScatterFusion fusion{.name = std::string(values_.name(stms_[p].pattern.front())), .at = stms_[k], .why = {}};
-        fusion.why = obstacle(p, k);
-        if (fusion.why) {
-          all.push_back(std::move(fusion));
-          continue;
+      look_through_reshapes(k);
+      // What a producer reads was made before it.
+      for (std::optional<std::size_t> p = last_producer(k, k); p; p = last_producer(k, *p)) {
+        ScatterFusion fusion{.name = std::string(values_.name(stms_[*p].pattern.front())), .at = stms_[k], .why = {}};
+        fusion.why = obstacle(*p, k);
+        if (!fusion.why) {
+          fuse(*p, k);
+          fusion.at = stms_[k];
         }
-        const std::size_t before = stms_.size();
-        fuse(p, k);
-        k -= before - stms_.size();
-        fusion.at = stms_[k];
         all.push_back(std::move(fusion));
       }
     }
+    std::size_t k = 0;
+    std::erase_if(stms_, [&](const Stm&) { return gone_.contains(k++); });
     return all;
   }
 
  private:
-  // Where all that the scatter streams are such reshapes; how many statements nobody needs after that, which are gone.
-  std::size_t look_through_reshapes(std::size_t scatter) {
+  // Where all that the scatter streams are such reshapes. Those that nobody needs after that are gone.
+  void look_through_reshapes(std::size_t scatter) {
     Scatter through = std::get<Scatter>(stms_[scatter].op);
-    if (through.widths.size() != 1 || through.inputs.empty()) return 0;
+    if (through.widths.size() != 1 || through.inputs.empty()) return;
     std::vector<Poly> widths;
     std::set<std::size_t> views;
     std::vector<Value> certificates = stms_[scatter].certificates;
     for (Value& input : through.inputs) {
-      std::size_t view = scatter;
-      while (view-- > 0 && std::ranges::find(stms_[view].pattern, input) == stms_[view].pattern.end()) {
-      }
-      const Reshape* reshape = view < scatter ? get_if<Reshape>(stms_[view]) : nullptr;
-      if (reshape == nullptr || values_.type(input).rank() != 1 || consumption_.consumed(reshape->array)) return 0;
+      const auto view = definers_.find(input);
+      const Reshape* reshape = view != definers_.end() ? get_if<Reshape>(stms_[view->second]) : nullptr;
+      if (reshape == nullptr || values_.type(input).rank() != 1 || consumption_.consumed(reshape->array)) return;
       const std::vector<Poly>& shape = values_.type(reshape->array).shape;
-      if (shape.size() != 1 || (!widths.empty() && widths != shape)) return 0;
+      if (shape.size() != 1 || (!widths.empty() && widths != shape)) return;
       widths = shape;
       input = reshape->array;
-      views.insert(view);
-      certificates.insert(certificates.end(), stms_[view].certificates.begin(), stms_[view].certificates.end());
+      views.insert(view->second);
+      const std::vector<Value>& checks = stms_[view->second].certificates;
+      certificates.insert(certificates.end(), checks.begin(), checks.end());
     }
     through.widths = widths;
     stms_[scatter].op = std::move(through);
     stms_[scatter].certificates = std::move(certificates);
-    std::size_t gone = 0;
-    for (const std::size_t view : views | std::views::reverse) {
-      if (read_elsewhere(stms_[view].pattern.front(), scatter - gone)) continue;
-      stms_.erase(stms_.begin() + static_cast<std::ptrdiff_t>(view));
-      ++gone;
-    }
-    return gone;
+    readers_.update(scatter, stms_[scatter]);
+    for (const std::size_t view : views)
+      if (!read_elsewhere(stms_[view].pattern.front(), scatter)) drop(view);
   }
 
-  bool streams(std::size_t scatter, std::size_t producer) const {
-    const Screma* screma = get_if<Screma>(stms_[producer]);
-    const std::vector<Value>& inputs = std::get<Scatter>(stms_[scatter].op).inputs;
-    return screma && std::ranges::any_of(stms_[producer].pattern,
-                                         [&](Value v) { return std::ranges::find(inputs, v) != inputs.end(); });
+  void drop(std::size_t k) {
+    stms_[k] = {};
+    readers_.update(k, stms_[k]);
+    gone_.insert(k);
+  }
+
+  // The last Screma before statement `before` whose results the scatter streams.
+  std::optional<std::size_t> last_producer(std::size_t scatter, std::size_t before) const {
+    std::optional<std::size_t> last;
+    for (const Value input : std::get<Scatter>(stms_[scatter].op).inputs) {
+      const auto made = definers_.find(input);
+      if (made == definers_.end() || made->second >= before || !get_if<Screma>(stms_[made->second])) continue;
+      if (!last || *last < made->second) last = made->second;
+    }
+    return last;
   }
 
   std::optional<NotFused> obstacle(std::size_t producer, std::size_t scatter) const {
@@ -108,10 +118,11 @@ class IntoScatters {
           "would-lose-parallelism", "the rows of " + name + " are computed in parallel, and would not be", {}};
     // What the map reads must still be there, and must not force a copy of what is scattered into.
     std::set<Value> copied;
-    for (std::size_t k = 0; k < scatter; ++k)
-      if (const Copy* copy = get_if<Copy>(stms_[k]);
-          copy && std::ranges::find(into.targets, stms_[k].pattern.front()) != into.targets.end())
+    for (const Value target : into.targets) {
+      const auto made = definers_.find(target);
+      if (const Copy* copy = made != definers_.end() ? get_if<Copy>(stms_[made->second]) : nullptr)
         copied.insert(copy->array);
+    }
     for (const Value v : free_values(stms_[producer].op, values_)) {
       if (!values_.type(v).is_array()) continue;
       if (consumption_.consumed(v) || copied.contains(v))
@@ -121,11 +132,11 @@ class IntoScatters {
   }
 
   bool read_elsewhere(Value made, std::size_t scatter) const {
+    if (returned_.contains(made)) return true;
+    const std::set<std::size_t>& readers = readers_.of(made);
+    if (readers.size() > (readers.contains(scatter) ? 1 : 0)) return true;
     const Scatter& into = std::get<Scatter>(stms_[scatter].op);
-    bool elsewhere = std::ranges::find(results_, Operand(made)) != results_.end();
-    for (std::size_t k = 0; k < stms_.size(); ++k)
-      elsewhere = elsewhere || (k != scatter && free_values(stms_[k].op, values_).contains(made));
-    return elsewhere || std::ranges::find(into.targets, made) != into.targets.end() ||
+    return std::ranges::find(into.targets, made) != into.targets.end() ||
            free_values(into.map, values_).contains(made) ||
            (into.op && free_values(into.op->op, values_).contains(made));
   }
@@ -153,6 +164,7 @@ class IntoScatters {
     }
     map.map.body = substitute(map.map.body, indices, values_);
     stms_[producer] = std::move(rest);
+    readers_.update(producer, stms_[producer]);
     return true;
   }
 
@@ -192,19 +204,24 @@ class IntoScatters {
     next.map.body = make_body(std::move(stms), std::move(results));
     stm.op = std::move(next);
     stm.certificates.insert(stm.certificates.end(), from.certificates.begin(), from.certificates.end());
-    if (!keep_others(producer, scatter)) stms_.erase(stms_.begin() + static_cast<std::ptrdiff_t>(producer));
+    readers_.update(scatter, stm);
+    if (!keep_others(producer, scatter)) drop(producer);
   }
 
   std::vector<Stm>& stms_;
-  const std::vector<Operand>& results_;
   ValueTable& values_;
   const Consumption& consumption_;
+  Readers readers_;
+  std::unordered_set<Value> returned_;
+  std::unordered_map<Value, std::size_t> definers_;
+  std::unordered_set<std::size_t> gone_;  // empty statements
 };
 
 }  // namespace
 
 std::vector<ScatterFusion> fuse_into_scatters(std::vector<Stm>& stms, const std::vector<Operand>& results,
                                               ValueTable& values, const Consumption& consumption) {
+  if (std::ranges::none_of(stms, [](const Stm& stm) { return get_if<Scatter>(stm) != nullptr; })) return {};
   return IntoScatters(stms, results, values, consumption).run();
 }
 
