@@ -154,6 +154,26 @@ aplc(1 test "--spec-file=${FOLDER}/served/passes.fut" "${served}")
 want("passes.fut has no test block")
 unset(ENV{CFLAGS})
 
+# Generated C is without warnings, of programs, servers and libraries.
+foreach(compiler gcc clang)
+  find_program(FOUND_${compiler} ${compiler})
+  if(NOT FOUND_${compiler})
+    message("generated C is not compiled by ${compiler}, which is not there")
+    continue()
+  endif()
+  foreach(case "executable=passes.fut" "server=../library/values.fut" "library=../library/sums.fut"
+          "executable=../library/sparse.fut")
+    string(REGEX MATCH "(.*)=(.*)" case "${case}")
+    aplc(0 c --${CMAKE_MATCH_1} -o - "${CMAKE_MATCH_2}")
+    file(WRITE "${FOLDER}/warned.c" "${output}")
+    execute_process(COMMAND ${FOUND_${compiler}} -std=c11 -Wall -Wextra -pedantic -Werror -fopenmp -fsyntax-only
+                            "${FOLDER}/warned.c" RESULT_VARIABLE result ERROR_VARIABLE errors)
+    if(NOT result EQUAL 0)
+      message(FATAL_ERROR "${compiler} warns of ${CMAKE_MATCH_2}:\n${errors}")
+    endif()
+  endforeach()
+endforeach()
+
 # Sparse matrices: what is in them, plans, other formats.
 aplc(0 sparse inspect small.mtx --svg "${FOLDER}/small.svg")
 want("4 by 20, 8 non-zeros")

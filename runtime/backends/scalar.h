@@ -79,6 +79,10 @@ APL_VECTOR_MATH float atan2f(float, float);
 #define APL_INLINE static inline __attribute__((always_inline))
 #endif
 
+// No types of ISO C.
+__extension__ typedef __int128 apl_wide;
+__extension__ typedef unsigned __int128 apl_wide_unsigned;
+
 #define APL_INTEGER_COMMON(T, N)                                                                                    \
   APL_INLINE T apl_min_##N(T a, T b) { return b < a ? b : a; }                                                      \
   APL_INLINE T apl_max_##N(T a, T b) { return a < b ? b : a; }                                                      \
@@ -109,7 +113,7 @@ APL_VECTOR_MATH float atan2f(float, float);
   }                                                                                                               \
   APL_INLINE T apl_quot_##N(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - a) : (T)(a / b); }                  \
   APL_INLINE T apl_rem_##N(T a, T b) { return b == 0 || b == -1 ? 0 : (T)(a % b); }                               \
-  APL_INLINE T apl_mul_hi_##N(T a, T b) { return (T)(((__int128)a * b) >> (8 * sizeof(T))); }                     \
+  APL_INLINE T apl_mul_hi_##N(T a, T b) { return (T)(((apl_wide)a * b) >> (8 * sizeof(T))); }                     \
   APL_INLINE T apl_shr_##N(T a, T b) { return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b); } \
   static inline T apl_pow_##N(T base, T exponent) {                                                               \
     if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;                       \
@@ -127,7 +131,7 @@ APL_VECTOR_MATH float atan2f(float, float);
   APL_INLINE T apl_mod_##N(T a, T b) { return b == 0 ? 0 : (T)(a % b); }                               \
   APL_INLINE T apl_quot_##N(T a, T b) { return apl_div_##N(a, b); }                                    \
   APL_INLINE T apl_rem_##N(T a, T b) { return apl_mod_##N(a, b); }                                     \
-  APL_INLINE T apl_mul_hi_##N(T a, T b) { return (T)(((unsigned __int128)a * b) >> (8 * sizeof(T))); } \
+  APL_INLINE T apl_mul_hi_##N(T a, T b) { return (T)(((apl_wide_unsigned)a * b) >> (8 * sizeof(T))); } \
   APL_INLINE T apl_shr_##N(T a, T b) { return b >= 8 * sizeof(T) ? 0 : (T)(a >> b); }                  \
   static inline T apl_pow_##N(T base, T exponent) {                                                    \
     T result = 1;                                                                                      \
@@ -186,7 +190,7 @@ APL_INLINE float apl_float_to_be_rounded(double x) {
 
 // f16, computed with as floats. Compilers without the type have their bits.
 #if defined(__FLT16_MAX__)
-typedef _Float16 apl_half;
+__extension__ typedef _Float16 apl_half;
 APL_INLINE float apl_from_half(apl_half a) { return (float)a; }
 APL_INLINE apl_half apl_to_half(float x) { return (apl_half)x; }
 APL_INLINE apl_half apl_to_half_of_f64(double x) { return (apl_half)x; }

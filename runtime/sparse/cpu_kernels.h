@@ -30,7 +30,7 @@ typedef real vector __attribute__((vector_size(APL_SPARSE_VECTOR)));
 #define LOAD(p) ((vector)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p))))
 #define STORE_HALVES(p, v) _mm_storeu_si128((__m128i*)(p), _mm256_cvtps_ph((__m256)(v), _MM_FROUND_TO_NEAREST_INT))
 #elif defined(APL_SPARSE_HALVES)
-typedef _Float16 APL_SPARSE_NAME(halves) __attribute__((vector_size(APL_SPARSE_VECTOR / 2)));
+typedef apl_sparse_half APL_SPARSE_NAME(halves) __attribute__((vector_size(APL_SPARSE_VECTOR / 2)));
 typedef APL_SPARSE_NAME(halves) APL_SPARSE_NAME(unaligned) __attribute__((aligned(1), may_alias));
 #define LOAD(p) __builtin_convertvector(*(const APL_SPARSE_NAME(unaligned)*)(p), vector)
 #define STORE_HALVES(p, v) (*(APL_SPARSE_NAME(unaligned)*)(p) = __builtin_convertvector(v, APL_SPARSE_NAME(halves)))

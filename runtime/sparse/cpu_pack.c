@@ -223,6 +223,9 @@ size_t apl_sparse_cpu_values_bytes(const struct apl_sparse_cpu_packed* packed, e
 
 static void gather(enum apl_sparse_type type, const int32_t* source, int64_t count, const void* values, int64_t at,
                    void* packed_values) {
+#ifdef __FLT16_MAX__
+  __extension__ typedef _Float16 half;  // no type of ISO C
+#endif
   switch (type) {
     case APL_SPARSE_F32:
     case APL_SPARSE_I32: APL_SPARSE_GATHER(uint32_t, uint32_t); break;
@@ -232,7 +235,7 @@ static void gather(enum apl_sparse_type type, const int32_t* source, int64_t cou
     case APL_SPARSE_I16: APL_SPARSE_GATHER(uint16_t, uint16_t); break;
 #ifdef __FLT16_MAX__
     case APL_SPARSE_F16:
-    case APL_SPARSE_F16_WIDE: APL_SPARSE_GATHER(_Float16, float); break;
+    case APL_SPARSE_F16_WIDE: APL_SPARSE_GATHER(half, float); break;
 #endif
     case APL_SPARSE_BF16_WIDE:
       APL_SPARSE_GATHER(uint16_t, uint32_t);

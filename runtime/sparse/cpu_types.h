@@ -24,10 +24,14 @@
 #endif
 
 #ifdef __FLT16_MAX__
+__extension__ typedef _Float16 apl_sparse_half;  // no type of ISO C
+#endif
+
+#ifdef __FLT16_MAX__
 #if APL_SPARSE_WANTS_F16
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_f16)
 #define APL_SPARSE_WORDS
-#define APL_SPARSE_ELEMENT _Float16
+#define APL_SPARSE_ELEMENT apl_sparse_half
 #define APL_SPARSE_REAL float
 #define APL_SPARSE_HALVES
 #include "runtime/sparse/cpu_kernels.h"
@@ -43,7 +47,7 @@
 #if APL_SPARSE_WANTS_F16_WIDE
 #define APL_SPARSE_NAME(name) APL_SPARSE_SET(name##_f16_wide)
 #define APL_SPARSE_WORDS
-#define APL_SPARSE_ELEMENT _Float16
+#define APL_SPARSE_ELEMENT apl_sparse_half
 #define APL_SPARSE_REAL float
 #define APL_SPARSE_RESULT float
 #define APL_SPARSE_HALVES
