@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 namespace apl {
 namespace {
@@ -140,6 +146,112 @@ std::string z_encoded(std::string_view text) {
     }
   }
   return code;
+}
+
+namespace {
+
+// The text as a part of a C name, as Futhark reads it: blanks are taken for parts of words but after a comma, so that
+// no record with a blank after its colon has such a name.
+class OpaqueNameReader {
+ public:
+  explicit OpaqueNameReader(std::string_view text) : text_(text) {}
+
+  std::optional<std::string> run() {
+    std::optional<std::string> name = type();
+    return at_ == text_.size() ? name : std::nullopt;
+  }
+
+ private:
+  bool take(std::string_view token) {
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+  std::optional<std::string> word() {
+    const std::size_t end = std::min(text_.find_first_of("[]{}(),.:", at_), text_.size());
+    if (end == at_) return std::nullopt;
+    const std::size_t from = std::exchange(at_, end);
+    return std::string(text_.substr(from, end - from));
+  }
+  std::optional<std::string> type() {
+    int rank = 0;
+    while (take("[]")) ++rank;
+    if (rank > 0) {
+      const auto element = type();
+      return element ? std::optional(fmt::format("arr{}d_{}", rank, *element)) : std::nullopt;
+    }
+    if (take("(")) return parts(")");
+    if (take("{")) return parts("}");
+    auto name = word();
+    if (name && take(".")) {
+      const auto last = word();
+      return last ? std::optional(*name + "_" + *last) : std::nullopt;
+    }
+    return name;
+  }
+  // Of a tuple or a record.
+  std::optional<std::string> parts(std::string_view close) {
+    const bool is_tuple = close == ")";
+    std::string names;
+    int count = 0;
+    while (!take(close)) {
+      if (count > 0 && !take(",")) return std::nullopt;
+      while (count > 0 && take(" ")) continue;
+      const auto label = is_tuple ? std::string() : word();
+      if (!label || (!is_tuple && !take(":"))) return std::nullopt;
+      const auto part = type();
+      if (!part) return std::nullopt;
+      names += is_tuple ? "_" + *part : "__" + *label + "_" + *part;
+      ++count;
+    }
+    if (!is_tuple) return count == 0 ? "rec__" : "rec" + names;
+    return count == 0 ? "unit" : fmt::format("tup{}{}", count, names);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+// RFC 1321, in hexadecimal digits.
+std::string md5(std::string_view text) {
+  constexpr std::size_t kBlock = 64, kLength = 8;
+  constexpr int kSteps = 64;
+  constexpr int kShifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
+  std::string padded = std::string(text) + '\x80';
+  while (padded.size() % kBlock != kBlock - kLength) padded += '\0';
+  const std::uint64_t bits = std::uint64_t{8} * text.size();
+  for (std::size_t k = 0; k < kLength; ++k) padded += static_cast<char>(bits >> (8 * k));
+  std::uint32_t state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+  for (std::size_t block = 0; block < padded.size(); block += kBlock) {
+    std::uint32_t words[16] = {};
+    for (std::size_t k = 0; k < kBlock; ++k)
+      words[k / 4] |= std::uint32_t{static_cast<unsigned char>(padded[block + k])} << (8 * (k % 4));
+    auto [a, b, c, d] = std::to_array(state);
+    for (int step = 0; step < kSteps; ++step) {
+      const int round = step / 16;
+      const std::uint32_t mixed = round == 0   ? (b & c) | (~b & d)
+                                  : round == 1 ? (d & b) | (~d & c)
+                                  : round == 2 ? b ^ c ^ d
+                                               : c ^ (b | ~d);
+      const int word = round == 0 ? step : round == 1 ? 5 * step + 1 : round == 2 ? 3 * step + 5 : 7 * step;
+      const auto constant = static_cast<std::uint32_t>(std::floor(std::abs(std::sin(step + 1.0)) * 0x1p32));
+      const std::uint32_t sum = a + mixed + constant + words[word % 16];
+      a = std::exchange(d, std::exchange(c, std::exchange(b, b + std::rotl(sum, kShifts[round][step % 4]))));
+    }
+    const std::uint32_t added[4] = {a, b, c, d};
+    for (int k = 0; k < 4; ++k) state[k] += added[k];
+  }
+  std::string digits;
+  for (const std::uint32_t word : state)
+    for (int k = 0; k < 4; ++k) digits += fmt::format("{:02x}", (word >> (8 * k)) & 0xff);
+  return digits;
+}
+
+}  // namespace
+
+std::string opaque_name(std::string_view type) {
+  const std::optional<std::string> readable = OpaqueNameReader(type).run();
+  return "opaque_" + (readable && is_identifier(*readable) ? *readable : md5(type));
 }
 
 std::string api_name(std::string_view name) { return is_identifier(name) ? std::string(name) : z_encoded(name); }

@@ -15,6 +15,9 @@ std::string z_encoded(std::string_view text);
 // As Futhark names functions of its C API: an identifier of C is kept, anything else is z-encoded. "x'" and "xzq" are
 // not told apart.
 std::string api_name(std::string_view name);
+// What Futhark's C API calls an opaque type, by its name in the manifest: "opaque_tup2_i32_arr1d_f32" of
+// "(i32, []f32)", and the MD5 sum of a name that is not made of words, tuples and arrays alone.
+std::string opaque_name(std::string_view type);
 // The same for what is looked up by the source's name alone: different names give different results, which may start
 // with a digit and so want something before them.
 std::string symbol_part(std::string_view name);

@@ -23,6 +23,39 @@ const Name* name_of(const TypeExpr& written) {
   return is_name ? &applied->name : nullptr;
 }
 
+// What Futhark calls a type that is written so: without sizes, `*` and `?[n].`, and fields in their order.
+std::string written_name(const TypeExpr& written) {
+  const auto join = [](const auto& parts, const std::string& separator, const auto& text_of) {
+    std::string text;
+    for (std::size_t k = 0; k < parts.size(); ++k) text += (k > 0 ? separator : "") + text_of(parts[k]);
+    return text;
+  };
+  const auto name = [](const TypeExprPtr& part) { return written_name(*part); };
+  if (const Name* named = name_of(written)) return named->to_string();
+  if (const auto* unique = std::get_if<TypeUnique>(&written.node)) return written_name(*unique->type);
+  if (const auto* exists = std::get_if<TypeExists>(&written.node)) return written_name(*exists->type);
+  if (const auto* array = std::get_if<TypeArray>(&written.node)) return "[]" + written_name(*array->element);
+  if (const auto* tuple = std::get_if<TypeTuple>(&written.node)) return "(" + join(tuple->elements, ", ", name) + ")";
+  if (const auto* record = std::get_if<TypeRecord>(&written.node))
+    return "{" + join(record->fields, ", ", [&](const auto& f) { return f.name + ": " + name(f.value); }) + "}";
+  if (const auto* sum = std::get_if<TypeSum>(&written.node))
+    return join(sum->constructors, " | ", [&](const auto& c) { return c.name + ":" + join(c.payload, " ", name); });
+  const auto* applied = std::get_if<TypeApply>(&written.node);
+  if (applied == nullptr) return "";
+  return applied->name.to_string() + " " + join(applied->arguments, " ", [&](const TypeArgumentExpr& argument) {
+           return argument.type ? written_name(*argument.type) : "[]";
+         });
+}
+
+// A tuple, or a record with its fields in the order that types have them: these names follow from those of the parts.
+bool is_usual(const TypeStore& store, Ty type, const TypeExpr& written) {
+  const auto* record = std::get_if<TypeRecord>(&written.node);
+  const auto* fields = store.get_if<TyRecord>(type);
+  if (record == nullptr || fields == nullptr) return std::holds_alternative<TypeTuple>(written.node);
+  return std::ranges::equal(
+      record->fields, fields->fields, {}, [](const auto& f) { return f.name; }, [](const auto& f) { return f.first; });
+}
+
 using Abbreviations = std::unordered_map<const TypeExpr*, const TypeExpr*>;
 
 // The names that the source gives a type or its elements, and those that it gives fields of them, also where these are
@@ -49,12 +82,13 @@ void name_types(const TypeStore& store, const Abbreviations& abbreviations, cons
     Ty element = array->element;
     while (const auto* inner = store.get_if<TyArray>(element)) element = inner->element;
     if (name != nullptr && is_compound(store, element))
-      function.attributes.push_back(make_attribute(attribute::type_name, place + "[]", outer + name->text));
+      function.attributes.push_back(make_attribute(attribute::type_name, place + "[]", outer + name->to_string()));
     return;
   }
   if (!is_compound(store, type)) return;
-  if (const Name* name = name_of(*written)) {
-    function.attributes.push_back(make_attribute(attribute::type_name, place, name->text));
+  if (const std::string name = written_name(*written); !name.empty() && !is_usual(store, type, *written))
+    function.attributes.push_back(make_attribute(attribute::type_name, place, name));
+  if (name_of(*written) != nullptr) {
     for (auto meant = abbreviations.find(written); meant != abbreviations.end(); meant = abbreviations.find(written))
       written = meant->second;
   }

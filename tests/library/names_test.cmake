@@ -25,6 +25,28 @@ if(NOT prime STREQUAL "futhark_entry_xzq" OR NOT plain STREQUAL "futhark_entry_x
   message(FATAL_ERROR "the manifest has ${prime} and ${plain}")
 endif()
 
+# Opaque types are called as in Futhark: as they are written, with modules and the order of fields, or by a hash of that.
+file(WRITE "${FOLDER}/types.fut" [=[
+module m = { type~ state = {xs: []f32, n: i64} }
+type~ held 't = {a: []t}
+entry written (x: i32) : {y: i32, b: f32} = {b = 1f32, y = x}
+entry inferred (x: i32) = {y = x, b = 1f32}
+entry qualified (s: m.state) : m.state = s
+entry applied (s: held i32) : held i32 = s
+entry pairs (s: (m.state, i32)) (xs: []{a: i32}) = s.1 + i32.i64 (length xs)
+]=])
+run("${APLC}" c --library -o types types.fut)
+run("${CC}" -std=c11 -Wall -Wextra -pedantic -Werror -fopenmp -fsyntax-only types.c)
+file(READ "${FOLDER}/types.json" manifest)
+foreach(named "{y: i32, b: f32}=b642fe8851b5bfe4b857d25709ca739d" "{b: f32, y: i32}=eaee4ac34f1050d2572d92d5de43d170"
+        "m.state=m_state" "held i32=a75b1ce88452dbe4ac3bb3be6f5bb630" "(m.state, i32)=tup2_m_state_i32" "[]{a: i32}=5b28776fac140fefbf01c921fc82c6e6")
+  string(REGEX MATCH "(.*)=(.*)" named "${named}")
+  string(JSON name GET "${manifest}" types "${CMAKE_MATCH_1}" ctype)
+  if(NOT name STREQUAL "struct futhark_opaque_${CMAKE_MATCH_2} *")
+    message(FATAL_ERROR "the type ${CMAKE_MATCH_1} is ${name}")
+  endif()
+endforeach()
+
 run("${APLC}" c --library -o library mm0.fut)
 run("${CC}" -fopenmp -dM -E library.c)
 string(REGEX MATCHALL "#define [A-Za-z][A-Za-z0-9_]*" macros "${output}")

@@ -11,8 +11,8 @@ enum { kLeft, kRight };
 enum { kAll, kNone, kOne };
 
 typedef struct futhark_opaque_found found;
-typedef struct futhark_opaque_rec__at_i64__next_24df121946d9aba8 place;
-typedef struct futhark_opaque_24df121946d9aba8 next;
+typedef struct futhark_opaque_0a8964605d4b3ae3a463fa257e24ada7 place;
+typedef struct futhark_opaque_183baad3ccccae422b1190b52ed6b9ac next;
 typedef struct futhark_opaque_tup2_side_i64 sided;
 typedef struct futhark_opaque_side plain_side;
 
@@ -60,10 +60,10 @@ static void nested(void) {
   next* after;
   WANT(futhark_entry_search(ctx, &one, xs, 5) == 0 && futhark_variant_opaque_found(ctx, one) == kOne);
   WANT(futhark_destruct_opaque_found_one(ctx, &where, one) == 0);
-  WANT(futhark_project_opaque_rec__at_i64__next_24df121946d9aba8_at(ctx, &at, where) == 0 && at == 0);
-  WANT(futhark_project_opaque_rec__at_i64__next_24df121946d9aba8_next(ctx, &after, where) == 0);
-  WANT(futhark_variant_opaque_24df121946d9aba8(ctx, after) == kRight);
-  WANT(futhark_destruct_opaque_24df121946d9aba8_right(ctx, &second, after) == 0 && second == 2);
+  WANT(futhark_project_opaque_0a8964605d4b3ae3a463fa257e24ada7_at(ctx, &at, where) == 0 && at == 0);
+  WANT(futhark_project_opaque_0a8964605d4b3ae3a463fa257e24ada7_next(ctx, &after, where) == 0);
+  WANT(futhark_variant_opaque_183baad3ccccae422b1190b52ed6b9ac(ctx, after) == kRight);
+  WANT(futhark_destruct_opaque_183baad3ccccae422b1190b52ed6b9ac_right(ctx, &second, after) == 0 && second == 2);
 
   plain_side* left;
   sided* pair;
@@ -79,8 +79,8 @@ static void nested(void) {
   WANT(futhark_free_i64_1d(ctx, xs) == 0 && futhark_free_i64_1d(ctx, all) == 0);
   WANT(futhark_free_opaque_found(ctx, one) == 0 && futhark_free_opaque_found(ctx, none) == 0);
   WANT(futhark_free_opaque_found(ctx, made) == 0);
-  WANT(futhark_free_opaque_rec__at_i64__next_24df121946d9aba8(ctx, where) == 0);
-  WANT(futhark_free_opaque_24df121946d9aba8(ctx, after) == 0);
+  WANT(futhark_free_opaque_0a8964605d4b3ae3a463fa257e24ada7(ctx, where) == 0);
+  WANT(futhark_free_opaque_183baad3ccccae422b1190b52ed6b9ac(ctx, after) == 0);
   WANT(futhark_free_opaque_side(ctx, left) == 0);
   WANT(futhark_free_opaque_tup2_side_i64(ctx, pair) == 0);
 }

@@ -20,22 +20,6 @@ std::string brackets(std::size_t rank) {
 
 std::string scalar_name(ScalarType type) { return type == ScalarType::unit ? "()" : std::string(apl::to_text(type)); }
 
-// How a type's part in another's C name looks: arrays are arr2d_f32 there.
-std::string part_name(const ApiType& type) {
-  if (type.kind == ApiType::Kind::array) return fmt::format("arr{}d_{}", type.rank, apl::to_text(type.element));
-  constexpr std::string_view kOpaque = "opaque_";
-  return type.kind == ApiType::Kind::scalar ? type.c_name : type.c_name.substr(kOpaque.size());
-}
-
-// The name itself, or what stands for one that is long or has other characters.
-std::string c_name_of(const std::string& text) {
-  constexpr std::size_t kLongest = 60;
-  if (api_name(text) == text && text.size() <= kLongest) return text;
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
-}
-
 // The name, with a number if it is taken: different ones may look alike in C.
 std::string unique(const std::string& name, std::set<std::string>& taken) {
   std::string result = name;
@@ -134,7 +118,7 @@ const ApiType* ApiTypes::leaf(ScalarType element, std::size_t rank) {
 const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tuple, const std::string& known) {
   ApiType type;
   type.kind = ApiType::Kind::opaque;
-  std::string name, structure, c_name = is_tuple ? fmt::format("tup{}", fields.size()) : "rec";
+  std::string name, structure;
   for (ApiType::Field& field : fields) {
     field.first = type.values.size();
     if (field.type->kind == ApiType::Kind::opaque) {
@@ -143,19 +127,16 @@ const ApiType* ApiTypes::compound(std::vector<ApiType::Field> fields, bool is_tu
       type.values.push_back(field.type);
     }
     const std::string label = (name.empty() ? "" : ", ") + (is_tuple ? "" : field.name + ": ");
-    if (!is_tuple) c_name += "__" + field.name;
     name += label + field.type->name;
     structure += label + (field.type->structure.empty() ? field.type->name : field.type->structure);
-    c_name += "_" + part_name(*field.type);
   }
   type.fields = std::move(fields);
   const auto enclosed = [&](const std::string& text) { return is_tuple ? "(" + text + ")" : "{" + text + "}"; };
   type.name = enclosed(name);
-  return named(std::move(type), enclosed(structure), c_name, known);
+  return named(std::move(type), enclosed(structure), known);
 }
 
-const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const std::string& c_name,
-                               const std::string& known) {
+const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const std::string& known) {
   type.kind = ApiType::Kind::opaque;
   type.structure = structure;
   // Types of several modules may have one name.
@@ -163,12 +144,7 @@ const ApiType* ApiTypes::named(ApiType type, const std::string& structure, const
   const bool is_free = taken == by_name_.end() || taken->second->structure == structure;
   if (!known.empty() && is_free) type.name = known;
   if (type.name.empty()) type.name = structure;
-  std::string_view called = known;
-  std::size_t outer = 0;
-  for (; called.starts_with("[]"); ++outer) called.remove_prefix(2);
-  type.c_name = "opaque_" + (known.empty() || !is_free ? c_name_of(c_name)
-                             : outer > 0               ? fmt::format("arr{}d_{}", outer, c_name_of(std::string(called)))
-                                                       : c_name_of(known));
+  type.c_name = opaque_name(type.name);
   return add(std::move(type));
 }
 
@@ -192,8 +168,7 @@ const ApiType* ApiTypes::array_of(const ApiType& element, std::size_t rank, cons
     return brackets(rank) + (wanted ? "(" + text + ")" : text);
   };
   type.name = enclosed(element.name, is_sum && element.name == element.structure);
-  return named(std::move(type), enclosed(element.structure, is_sum), fmt::format("arr{}d_{}", rank, part_name(element)),
-               known);
+  return named(std::move(type), enclosed(element.structure, is_sum), known);
 }
 
 // As frontend/lower/lower_sums.cpp lays it out: scalars of payloads share places of their type, arrays have their own.
@@ -226,7 +201,7 @@ const ApiType* ApiTypes::sum(std::string_view& text, const std::string& known) {
     }
     type.variants.push_back(std::move(variant));
   } while (accept(text, '|'));
-  return named(std::move(type), structure, structure, known);
+  return named(std::move(type), structure, known);
 }
 
 std::string ApiTypes::entry_name(const std::string& name) { return unique(api_name(name), entries_); }

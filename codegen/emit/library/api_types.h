@@ -74,7 +74,7 @@ class ApiTypes {
   // `known` is what the source calls the array as a whole, or "".
   const ApiType* array_of(const ApiType& element, std::size_t rank, const std::string& known = {});
   // Of an opaque type whose parts are known: its name, in the source or else what it is made of.
-  const ApiType* named(ApiType type, const std::string& structure, const std::string& c_name, const std::string& known);
+  const ApiType* named(ApiType type, const std::string& structure, const std::string& known);
 
   std::deque<ApiType> types_;
   std::map<std::string, const ApiType*> by_name_;

@@ -24,6 +24,18 @@ TEST_CASE("names of the C API are Futhark's: identifiers as they are, others z-e
   CHECK(apl::z_encoded("a b") == "az20Ub");
 }
 
+TEST_CASE("opaque types are called as Futhark calls them, by a hash where their name is none of C") {
+  CHECK(apl::opaque_name("state") == "opaque_state");
+  CHECK(apl::opaque_name("m.state") == "opaque_m_state");
+  CHECK(apl::opaque_name("(i32, [][]f32, ())") == "opaque_tup3_i32_arr2d_f32_unit");
+  CHECK(apl::opaque_name("[](point, i64)") == "opaque_arr1d_tup2_point_i64");
+  // What md5sum says of these texts, of one and of two blocks.
+  CHECK(apl::opaque_name("{a: i32, b: f32}") == "opaque_75f150a04a0d05e8bd029cfb94ecda7d");
+  CHECK(apl::opaque_name("#left i32 | #right i32") == "opaque_183baad3ccccae422b1190b52ed6b9ac");
+  const std::string long_record = "{" + std::string(60, 'a') + ": i32}";
+  CHECK(apl::opaque_name(long_record) == "opaque_0727d225282452b682f6d5259b29b9e4");
+}
+
 TEST_CASE("different names are different symbols") {
   std::set<std::string> symbols;
   const char* const names[] = {"x'", "xzq", "x''", "zx", "x_", "x", "0xzq", "+", "zp", "a.b", "azib"};
