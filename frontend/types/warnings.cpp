@@ -80,6 +80,8 @@ class Warnings {
                               similar.empty() ? "." : fmt::format("; did you mean \"{}\"?", similar)));
     }
     if (info->set_by == "planned") return ignored(std::string(info->summary));
+    if (attribute.name == attribute::trace.name || attribute.name == attribute::break_.name)
+      return ignored("programs print nothing while they run, and do not stop for a debugger");
     if (info->is_ignored()) return;
     if (!info->is_users()) return ignored(fmt::format("only the compiler sets it ({})", info->set_by));
     using enum AttributePlace;
@@ -119,6 +121,10 @@ class Warnings {
       }
     }
     if (const auto* range = std::get_if<RangeExpr>(&expr.node)) check_range(*range, expr.location);
+    const auto name = program_.names.find(expr.id);
+    if (name != program_.names.end() && name->second.kind == Resolution::Kind::prelude &&
+        name->second.entry->name == "trace")
+      warn(Code::warning_no_effect, expr.location, "\"trace\" gives its argument and prints nothing.");
     if (safety) follow(expr);
     for_each_child(expr, [&](const Expr& child) { visit(child, safety); });
   }

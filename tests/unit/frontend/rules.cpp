@@ -227,7 +227,11 @@ TEST_CASE("warnings have a place and a code, and refuse nothing") {
             {"warning.attribute-ignored@1:20", "warning.attribute-ignored@1:29"}},
            {"#[sequential] #[constant(x)] entry f (x: i32) = x",
             {"warning.attribute-ignored@1:3", "warning.attribute-ignored@1:17"}},
-           {"#[trace] def f (x: i32) = #[incremental_flattening(only_inner)] #[trace(x)] x", {}},
+           {"def f (x: i32) = #[incremental_flattening(only_inner)] #[opaque] x", {}},
+           {"#[trace] def f (x: i32) = #[trace(x)] #[break] x",
+            {"warning.attribute-ignored@1:3", "warning.attribute-ignored@1:29", "warning.attribute-ignored@1:41"}},
+           {"def f (xs: []i32) = map trace xs", {"warning.no-effect@1:25"}},
+           {"def trace (x: i32) = x def f (xs: []i32) = map trace xs", {}},
            {"#[noinline] #[warn(safety_checks)] def f (x: i32) = #[noinline] #[sequential_inner] x", {}},
        }) {
     CAPTURE(c.text);
