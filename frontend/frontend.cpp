@@ -144,7 +144,7 @@ std::optional<Module> compile(const SourceFile& source, const DiagnosticSink& si
   std::optional<Module> module;
   if (checked && source.parameter)
     for (const frontend::Global& global : checked->globals) tell_parameters(*global.definition->body, source.parameter);
-  if (checked) module = frontend::lower_program(*checked, source.parameters, diagnostics.sink());
+  if (checked) module = frontend::lower_program(*checked, source.parameters, source.safe, diagnostics.sink());
   diagnostics.give(sink);
   if (!module) return std::nullopt;
   module->file = source.name;

@@ -21,6 +21,7 @@ struct SourceFile {
   std::function<std::optional<std::string>(const std::string& name)> read = {};
   // Called with the name of each #[param(name)] in it, if it is set and the program is right.
   std::function<void(const std::string& name)> parameter = {};
+  bool safe = false;  // indices inside #[unsafe] are checked, too
 };
 
 // Parses, infers types and sizes, and lowers all entries to IR of the soac stage: first-order, monomorphic, with

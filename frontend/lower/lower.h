@@ -13,8 +13,8 @@ namespace apl::frontend {
 
 // One function for each entry, and for each instance of a definition that they call with first-order arguments.
 // Takes the types apart in place. Errors (`unsupported.*`) go to the sink; nullopt if there was one.
-// `parameters`: values of expressions marked #[param(name)].
-std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
+// `parameters`: values of expressions marked #[param(name)]. `safe`: #[unsafe] means nothing.
+std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters, bool safe,
                                     const DiagnosticSink& sink);
 
 }  // namespace apl::frontend

@@ -405,6 +405,7 @@ StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
   if (scratch || attributed.attribute.name == attribute::blank.name)
     if (auto any = any_value(*attributed.x, scratch)) return *any;
   const bool unsafe = attributed.attribute.name == attribute::unsafe.name;
+  if (unsafe && safe_) return lower(*attributed.x);
   const bool indices = std::exchange(checked_indices_, checked_indices_ && !unsafe);
   const std::size_t before = builder_->stms().size();
   const StaticValue value = lower(*attributed.x);

@@ -26,17 +26,22 @@ constexpr std::size_t kMaxKey = 400;
 
 }  // namespace
 
-std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters,
+std::optional<Module> lower_program(Checked& checked, const std::map<std::string, std::int64_t>& parameters, bool safe,
                                     const DiagnosticSink& sink) {
   std::optional<Module> module;
-  if (!run_on_stack(kStack, [&] { module = Lowerer(checked, parameters, sink, kMaxDepth).run(); }))
-    module = Lowerer(checked, parameters, sink, kMaxDepthOfCaller).run();
+  if (!run_on_stack(kStack, [&] { module = Lowerer(checked, parameters, safe, sink, kMaxDepth).run(); }))
+    module = Lowerer(checked, parameters, safe, sink, kMaxDepthOfCaller).run();
   return module;
 }
 
-Lowerer::Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink,
-                 int max_depth)
-    : checked_(checked), store_(checked.store), parameters_(parameters), sink_(sink), max_depth_(max_depth) {}
+Lowerer::Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, bool safe,
+                 const DiagnosticSink& sink, int max_depth)
+    : checked_(checked),
+      store_(checked.store),
+      parameters_(parameters),
+      safe_(safe),
+      sink_(sink),
+      max_depth_(max_depth) {}
 
 std::optional<Module> Lowerer::run() {
   bool failed = false;

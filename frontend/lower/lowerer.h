@@ -37,8 +37,8 @@ struct LowerAbort {};
 
 class Lowerer {
  public:
-  Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, const DiagnosticSink& sink,
-          int max_depth);
+  Lowerer(Checked& checked, const std::map<std::string, std::int64_t>& parameters, bool safe,
+          const DiagnosticSink& sink, int max_depth);
   std::optional<Module> run();
 
  private:
@@ -371,6 +371,7 @@ class Lowerer {
   Checked& checked_;
   TypeStore& store_;
   const std::map<std::string, std::int64_t>& parameters_;
+  const bool safe_;
   const DiagnosticSink& sink_;
   Module module_;
   CallTable calls_;
