@@ -29,7 +29,8 @@ struct Block {
   std::uint32_t first_line = 0;
 };
 
-std::vector<Block> find_blocks(std::string_view source) {
+// As in Futhark, a block begins with `-- ==`; lines that differ from it only by blanks go to `unread`.
+std::vector<Block> find_blocks(std::string_view source, std::vector<std::uint32_t>& unread) {
   std::vector<Block> blocks;
   bool in_block = false;
   std::uint32_t number = 0;
@@ -42,12 +43,17 @@ std::vector<Block> find_blocks(std::string_view source) {
       in_block = false;
       continue;
     }
+    const bool begins_block = line.starts_with("-- ==");
     line.remove_prefix(2);
     if (in_block) {
       blocks.back().text.append(line).append("\n");
     } else if (trimmed(line) == "==") {
-      in_block = true;
-      blocks.push_back({"", number + 1});
+      in_block = begins_block;
+      if (begins_block) {
+        blocks.push_back({"", number + 1});
+      } else {
+        unread.push_back(number);
+      }
     }
   }
   return blocks;
@@ -65,8 +71,8 @@ class BlockParser {
       spec_.compile_error = rest_of_line();
       skip_blanks();
       if (at_ < text_.size()) fail("nothing may follow `error:` in a block of a program that must not compile");
-    } else if (is_first_ && take("property:")) {
-      spec_.properties = words_of(rest_of_line());
+    } else if (take("property:")) {
+      properties();
     } else {
       cases();
     }
@@ -167,6 +173,16 @@ class BlockParser {
   }
 
   void tags() { spec_.tags = words_of(braces()); }
+
+  void properties() {
+    do {
+      const std::vector<std::string> names = words_of(rest_of_line());
+      if (names.empty()) fail("expected the names of entries after `property:`");
+      spec_.properties.insert(spec_.properties.end(), names.begin(), names.end());
+    } while (take("property:"));
+    skip_blanks();
+    if (at_ < text_.size()) fail(fmt::format("expected `property:` or the end of the block, found {}", found()));
+  }
 
   void cases() {
     CaseGroup group;
@@ -305,7 +321,7 @@ std::string default_name(const Input& input, std::size_t index) {
 
 Result<TestSpec> parse_test_blocks(std::string_view source) {
   TestSpec spec;
-  const std::vector<Block> blocks = find_blocks(source);
+  const std::vector<Block> blocks = find_blocks(source, spec.unread);
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     if (spec.compile_error) {
       const std::uint32_t line = blocks[k].first_line;

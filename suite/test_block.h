@@ -8,6 +8,9 @@
 //   -- input @ data/large.in output @ data/large.out
 //   -- input { 1 } error: Index .* out of bounds
 //   -- structure gpu { SegMap 1 }
+//
+//   -- ==
+//   -- property: is_sorted
 #pragma once
 
 #include <optional>
@@ -57,10 +60,11 @@ struct Structure {
 struct TestSpec {
   std::vector<std::string> tags;
   std::optional<std::string> compile_error;  // a regular expression: the program must not compile
-  std::vector<std::string> properties;
+  std::vector<std::string> properties;       // entries with #[prop]: true for every argument
   std::vector<CaseGroup> groups;
   std::vector<Structure> structures;
   std::vector<std::string> warnings;  // regular expressions
+  std::vector<std::uint32_t> unread;  // lines with `==` that begin no block, as `--==`: only `-- ==` does
 
   bool has_tag(std::string_view tag) const;
 };

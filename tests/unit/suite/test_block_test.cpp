@@ -81,6 +81,22 @@ TEST_CASE("test block: further blocks add cases") {
   CHECK(spec.groups[1].entries == Words{"g"});
 }
 
+TEST_CASE("test block: properties, of any block") {
+  const TestSpec spec = parsed(
+      "-- ==\n-- tags { slow }\n-- property: p q\n-- property: r\ndef a = 1\n-- ==\n-- input { 1 }\ndef b = 1\n"
+      "-- ==\n-- property: s\n");
+  CHECK(spec.properties == Words{"p", "q", "r", "s"});
+  CHECK(spec.groups.size() == 1);
+}
+
+TEST_CASE("test block: only `-- ==` begins one, and what nearly does is noted") {
+  const TestSpec spec =
+      parsed("--==\n-- error: x\ndef a = 1\n--  ==\n-- error: x\ndef b = 1\n-- == \n-- input { 1 }\n");
+  CHECK(spec.unread == std::vector<std::uint32_t>{1, 4});
+  CHECK(!spec.compile_error);
+  CHECK(spec.groups.size() == 1);
+}
+
 TEST_CASE("test block: a program that must not compile") {
   CHECK(*parsed("-- ==\n-- error: \"a\".*consumed\n").compile_error == "\"a\".*consumed");
   CHECK(*parsed("-- ==\n-- error:\n").compile_error == "");
@@ -104,6 +120,8 @@ TEST_CASE("test block: errors have their place") {
       {"-- ==\n-- input { 1 } auto input { 2 }\n", "expected `output` after `auto`", 2},
       {"-- ==\n-- error: x\n-- more\n", "nothing may follow", 3},
       {"-- ==\n-- error: x\ndef a = 1\n-- ==\n-- input { 1 }\n", "no other block", 5},
+      {"-- ==\n-- property:\n", "expected the names of entries", 2},
+      {"-- ==\n-- property: p\n-- input { 1 }\n", "expected `property:` or the end of the block", 3},
       {"-- ==\n-- structure { SegMap }\n", "expected a number after SegMap", 2},
   };
   for (const Wrong& wrong : cases) {
