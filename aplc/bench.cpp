@@ -19,6 +19,7 @@
 #include "aplc/test/children.h"
 #include "aplc/test/executable.h"
 #include "aplc/test/program.h"
+#include "suite/pattern.h"
 #include "suite/timing.h"
 #include "suite/values.h"
 
@@ -32,7 +33,8 @@ struct BenchOptions : BlockOptions {
   std::vector<std::string> words;      // paths and arguments, as they were given
   std::vector<std::string> arguments;  // NAME=VALUE: what is measured instead of test blocks
   std::vector<std::string> sizes;      // n=1024
-  int runs = 10;
+  std::string ignored;                 // a regular expression of paths of programs
+  std::optional<int> runs;             // so many, and no more; else as many as it takes
   bool no_convergence = false;
   double convergence_seconds = 60;
   bool profile = false, skip_compilation = false;
@@ -74,9 +76,12 @@ apl::Status measure(Executable& executable, const std::string& entry, const Valu
                     const Progress& progress, Measured& measured) {
   constexpr double kSecondsBetween = 0.3;
   apl::suite::MeasureLimits limits;
-  limits.least_runs = static_cast<std::size_t>(std::max(options.runs, 1));
   limits.most_seconds = options.convergence_seconds;
-  limits.converge = !options.no_convergence;
+  limits.converge = !options.no_convergence && !options.runs;
+  if (options.runs) {
+    limits.least_runs = static_cast<std::size_t>(*options.runs);
+    limits.least_seconds = 0;
+  }
   const double start = seconds_now();
   double shown = 0;
   auto times = apl::suite::measure(
@@ -171,7 +176,8 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
 // How programs run as servers, where an option asks for that.
 ServerOptions server_options(const std::string& file, const BenchOptions& options) {
   ServerOptions server;
-  server.wanted = options.profile || options.skip_compilation || !options.pass_options.empty();
+  server.wanted = options.profile || options.skip_compilation || options.serves();
+  server.runner = options.runner;
   if (options.profile) server.options = {"--profile", "--log"};
   server.options.insert(server.options.end(), options.pass_options.begin(), options.pass_options.end());
   if (options.skip_compilation) server.program = std::filesystem::path(file).replace_extension().string();
@@ -184,7 +190,9 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
     send(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   auto tuning = options.no_tuning ? Tuning{} : tuning_beside(program.file, options.tuning);
-  FrontEnd front = run_front_end(program.file, tuning ? tuning->values : Parameters{});
+  if (tuning)
+    for (const auto& [name, value] : options.compiler.parameters) tuning->values[name] = value;
+  FrontEnd front = run_front_end(program.file, tuning ? tuning->values : Parameters{}, options.compiler.front);
   if (const std::string warning = tuning ? unknown_names(*tuning, front) : ""; !warning.empty())
     say({{"warning", warning}});
   // What became of plans, once: they are used again in every run.
@@ -199,7 +207,7 @@ void bench_program(const BenchProgram& program, const BenchOptions& options,
   else if (front.module)
     executable = Executable::make(*front.module, {options.backend,
                                                   options.temporary_folder,
-                                                  {},
+                                                  options.compiler.disabled,
                                                   tuning->values,
                                                   cache,
                                                   options.plans,
@@ -237,13 +245,12 @@ class BenchRun {
     auto folder = WorkFolder::make();
     if (!folder) return report(folder.error());
     options_.temporary_folder = folder->path();
-    find_cases();
+    if (const auto found = find_cases(); !found) return report(found.error());
     if (auto writable = check_output(options_.json); !writable) return report(writable.error());
     std::deque<Child> children;
     for (BenchProgram& program : programs_) children.push_back(child_for(program));
     ChildLimits limits;
     limits.seconds = options_.timeout;
-    limits.each_line = true;
     limits.folder = options_.temporary_folder;
     const bool finished = run_children(children, limits);
     show_nothing();
@@ -254,23 +261,29 @@ class BenchRun {
 
  private:
   // Blocks are read as for tests, with the tags that concern measuring.
-  void find_cases() {
+  apl::Status find_cases() {
     TestOptions tests;
     tests.backend = options_.backend;
     tests.entry = options_.entry;
     tests.excluded = options_.excluded;
     tests.excluded.emplace_back("nobench");
     tests.spec_file = options_.spec_file;
+    std::vector<std::string> files = find_programs(options_.paths);
+    if (!options_.ignored.empty()) {
+      if (const auto valid = apl::suite::matches(options_.ignored, ""); !valid)
+        return apl::make_error(apl::Code::command_bad_argument, {}, "--ignore-files: " + valid.error().message);
+      std::erase_if(files, [&](const std::string& file) { return *apl::suite::matches(options_.ignored, file); });
+    }
     if (!options_.arguments.empty()) {
-      for (const std::string& file : find_programs(options_.paths))
+      for (const std::string& file : files)
         programs_.push_back(
             {file,
              {{options_.entry.empty() ? "main" : options_.entry,
                {.name = fmt::format("{}", fmt::join(options_.arguments, " ")), .input = {}, .expected = {}},
                std::nullopt}}});
-      return;
+      return apl::Unit{};
     }
-    for (const std::string& file : find_programs(options_.paths)) {
+    for (const std::string& file : files) {
       const TestedProgram plan = find_tests(file, tests);
       BenchProgram program{file, {}};
       for (const Test& test : plan.tests) {
@@ -284,6 +297,7 @@ class BenchRun {
       }
       if (!program.cases.empty()) programs_.push_back(std::move(program));
     }
+    return apl::Unit{};
   }
 
   Child child_for(BenchProgram& program) {
@@ -292,8 +306,11 @@ class BenchRun {
     child.line = [this, &program](std::string_view text) {
       const auto line = nlohmann::json::parse(text, nullptr, false);
       if (line.is_object() && line.contains("warning")) print_error("{}", line["warning"].get<std::string>());
-      if (!line.is_object() || line.value("case", program.cases.size()) >= program.cases.size()) return;
-      if (line.contains("runs")) return show(program, program.cases[line["case"].get<std::size_t>()], line);
+      if (!line.is_object() || line.value("case", program.cases.size()) >= program.cases.size()) return Clock::restarts;
+      if (line.contains("runs")) {
+        show(program, program.cases[line["case"].get<std::size_t>()], line);
+        return Clock::restarts;
+      }
       Measured measured;
       measured.error = line.value("error", std::string());
       measured.times = line.value("times", std::vector<double>());
@@ -301,6 +318,7 @@ class BenchRun {
       measured.profile = line.value("profile", nlohmann::json());
       measured.said = line.value("said", std::string());
       note(program, program.cases[line["case"].get<std::size_t>()], std::move(measured));
+      return Clock::restarts;
     };
     child.end = [this, &program](const Outcome& outcome) {
       for (BenchCase& one : program.cases)
@@ -392,9 +410,12 @@ void add_bench(CLI::App& app, int& exit) {
   command->add_option("--size", options->sizes, "of random arguments, as n=1024")
       ->type_name("SIZE")
       ->allow_extra_args(false);
-  command->add_option("-r,--runs", options->runs, "least number of runs; there are at least 0.5 s of them")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command
+      ->add_option("-r,--runs", options->runs,
+                   "number of runs (default: 10 and 0.5 s at least, and on until the error is small)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--ignore-files", options->ignored, "leave out programs whose path matches this")
+      ->type_name("REGEX");
   command->add_option("-e,--entry-point", options->entry, "measure only this entry");
   command->add_option("--exclude-case", options->excluded, "skip cases with this tag")
       ->type_name("TAG")
@@ -412,13 +433,14 @@ void add_bench(CLI::App& app, int& exit) {
   CLI::Option* json = command->add_option("--json", options->json, "write all times to this file")->type_name("FILE");
   profile->needs(json);
   command->callback([options, &exit] {
+    options->read();
     for (const std::string& word : options->words)
       (is_bench_argument(word) ? options->arguments : options->paths).push_back(word);
     if (options->paths.empty()) throw CLI::RequiredError("FILE");
-    const bool serves = options->profile || options->skip_compilation || !options->pass_options.empty();
+    const bool serves = options->profile || options->skip_compilation || options->serves();
     if (serves && !options->arguments.empty())
       throw CLI::ValidationError(
-          "arguments are measured in this process: without --profile, --pass-option and --skip-compilation");
+          "arguments are measured in this process: without --profile, --pass-option, --runner and --skip-compilation");
     if (options->arguments.empty() && !options->sizes.empty()) throw CLI::ValidationError("--size is for arguments");
     exit = BenchRun(*options).run();
   });

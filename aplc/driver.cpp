@@ -39,6 +39,20 @@ apl::Result<std::string> read_unpacked_file(const std::string& name) {
   return apl::suite::read_unpacked(name);
 }
 
+void FrontOptions::add_to(CLI::App& app) {
+  app.add_flag("--safe", safe, "check indices inside #[unsafe], too");
+  app.add_flag("-W,-w,--no-warnings", no_warnings, "print no warnings");
+  app.add_flag("--Werror", warnings_are_errors, "a warning is an error");
+}
+
+std::optional<apl::Diagnostic> FrontOptions::of(const apl::Diagnostic& diagnostic) const {
+  if (diagnostic.severity != apl::Severity::warning) return diagnostic;
+  if (no_warnings) return std::nullopt;
+  apl::Diagnostic result = diagnostic;
+  if (warnings_are_errors) result.severity = apl::Severity::error;
+  return result;
+}
+
 void CompileOptions::add_to(CLI::App& app) {
   app.add_option("FILE", file, "program: .fut (Futhark source) or .aplir (textual IR)")->required();
   app.add_option("--param", parameters, "tuning parameter NAME=VALUE, as mm1.T_a=16")
@@ -55,12 +69,16 @@ void CompileOptions::add_to(CLI::App& app) {
   app.add_option("--disable", disabled, "leave out a pass of the standard pipeline")
       ->allow_extra_args(false)
       ->type_name("PASS");
+  front.add_to(app);
   app.add_flag("--remarks", remarks, "print what the passes did and did not do, and why");
   app.add_flag("--verify-each,!--no-verify-each", verify_each, "verify the IR after every pass (default: yes)");
   observe.add_to(app);
 }
 
-void Session::report(const apl::Diagnostic& diagnostic) {
+void Session::report(const apl::Diagnostic& reported) {
+  const std::optional<apl::Diagnostic> wanted = options_.front.of(reported);
+  if (!wanted) return;
+  const apl::Diagnostic& diagnostic = *wanted;
   const std::string& file = diagnostic.file.empty() ? options_.file : diagnostic.file;
   if (sink_) {
     sink_(diagnostic);
@@ -182,7 +200,8 @@ bool Session::read_text(std::string text) {
                                   .text = text_,
                                   .parameters = parameters_,
                                   .read = {},
-                                  .parameter = [this](const std::string& name) { marked_.insert(name); }},
+                                  .parameter = [this](const std::string& name) { marked_.insert(name); },
+                                  .safe = options_.front.safe},
                                  [this](const apl::Diagnostic& d) { report(d); });
     if (compiled) module_ = std::move(*compiled);
   }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,8 +25,20 @@ namespace aplc {
 enum ExitCode { kFine = 0, kProgram = 2, kLimitation = 3, kCommandLine = 64, kBug = 70, kMachine = 71 };
 int exit_code(const apl::Diagnostic& diagnostic);
 
+// Options of the front end, called as in Futhark's compilers.
+struct FrontOptions {
+  bool safe = false;                 // #[unsafe] means nothing
+  bool no_warnings = false;          // none is printed, or counts
+  bool warnings_are_errors = false;  // all are
+
+  void add_to(CLI::App& app);
+  // The diagnostic as these options make it; nullopt if it is to be dropped.
+  std::optional<apl::Diagnostic> of(const apl::Diagnostic& diagnostic) const;
+};
+
 // Options that every compiling subcommand has.
 struct CompileOptions {
+  FrontOptions front;
   std::string file;
   std::vector<std::string> parameters;  // NAME=VALUE
   std::string tuning;                   // a file of such lines

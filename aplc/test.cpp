@@ -97,9 +97,11 @@ class TestRun {
     auto current = std::make_shared<std::size_t>(std::string::npos);
     Child child;
     child.body = [this, &plan](const auto& send) { evaluate(plan, waiting(plan), options_, send); };
+    child.clock_stands = true;
     child.line = [&plan, current](std::string_view line) {
-      const std::size_t started = apply_line(plan, line);
-      if (started != std::string::npos) *current = started;
+      const Applied applied = apply_line(plan, line);
+      if (applied.started != std::string::npos) *current = applied.started;
+      return applied.clock;
     };
     child.end = [this, &plan, current, &children](const Outcome& outcome) {
       const bool timed_out = outcome.kind == Outcome::Kind::timed_out;
@@ -130,9 +132,13 @@ class TestRun {
       if (test.status == TestStatus::failed) lines[{test.kind, test.message}].push_back(&test);
     for (const auto& [reason, tests] : lines) {
       const Test& test = *tests.front();
-      std::string where = test.what == Test::What::run ? fmt::format(" {} {}", test.entry, test.test_case.name) : "";
+      std::string where = test.what == Test::What::run        ? fmt::format(" {} {}", test.entry, test.test_case.name)
+                          : test.what == Test::What::property ? " " + test.entry
+                                                              : "";
       if (tests.size() > 1) where += fmt::format(" and {} more", tests.size() - 1);
-      print_out("FAILED {}{}: {}: {}\n", plan.file, where, to_text(reason.first), first_line(reason.second));
+      // The argument of a property is wanted whole.
+      print_out("FAILED {}{}: {}: {}\n", plan.file, where, to_text(reason.first),
+                test.what == Test::What::property ? reason.second : first_line(reason.second));
       failures_[reason.first] += tests.size();
     }
     programs_.add(status_of(plan));
@@ -163,6 +169,7 @@ class TestRun {
     };
     row("programs", programs);
     static const std::map<Test::What, std::string_view> kNames{{Test::What::run, "  cases"},
+                                                               {Test::What::property, "  properties"},
                                                                {Test::What::compile, "  compile only"},
                                                                {Test::What::error, "  must not"},
                                                                {Test::What::warning, "  warnings"},
@@ -211,21 +218,29 @@ void add_test(CLI::App& app, int& exit) {
       ->required()
       ->check(CLI::ExistingPath);
   options->add_to(*command);
-  command->add_flag_callback(
-      "-i", [options] { options->backend = "interp"; }, "the same as --backend=interp");
+  // As Futhark's command calls them; -c says what is so anyway.
+  auto* interpreted = command->add_flag_callback(
+      "-i,--interpreted", [options] { options->backend = "interp"; }, "the same as --backend=interp");
+  command
+      ->add_flag_callback(
+          "-c,--compiled", [] {}, "only run compiled code (default)")
+      ->excludes(interpreted);
   command->add_flag_callback(
       "-C,--compile", [options] { options->mode = TestMode::compile; }, "only compile");
   command->add_flag_callback(
       "-t,--typecheck", [options] { options->mode = TestMode::typecheck; }, "only parse and type-check");
-  command->add_flag("--no-terminal", options->no_terminal, "no line of progress, also in a terminal");
+  command->add_flag_callback(
+      "-I,--internalise", [options] { options->mode = TestMode::typecheck; }, "the same: the front end makes IR, too");
+  command->add_flag("--no-terminal,--notty", options->no_terminal, "no line of progress, also in a terminal");
   command->add_flag("-s,--structure", options->structure, "check structure blocks, too, where they mean ours");
-  command->add_option("--entry-point", options->entry, "run only the cases of this entry");
+  command->add_option("-e,--entry-point", options->entry, "run only the cases of this entry");
   options->tiles.add_to(*command);
   command->add_option("--exclude", options->excluded, "skip programs and cases with this tag")
       ->type_name("TAG")
       ->allow_extra_args(false);
   command->add_option("--concurrency", options->concurrency, "programs at a time (default: the number of processors)");
-  command->add_option("--timeout", options->timeout, "seconds for a program")->capture_default_str();
+  command->add_option("--timeout", options->timeout, "seconds that a program runs, without compiling and comparing")
+      ->capture_default_str();
   command
       ->add_option("--reference", options->reference,
                    "what computes the result of a case without expected output: interp, c without tiling, or "
@@ -240,7 +255,21 @@ void add_test(CLI::App& app, int& exit) {
   command->add_option("--memory", options->memory, "GiB of address space for a program, 0 for no limit; not for cuda")
       ->capture_default_str();
   command->add_option("--json", options->json, "write a record for each test to this file")->type_name("FILE");
-  command->callback([options, &exit] { exit = TestRun(*options).run(); });
+  command->add_option("-n,--num-tests", options->property.tests, "random arguments that are tried for each property")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--max-size", options->property.size, "size of such arguments, unless #[prop(size(N))] says one")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--num-tries", options->property.tries,
+                   "calls of a shrinker in a row that make nothing smaller, after which it is done")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->callback([options, &exit] {
+    options->read();
+    exit = TestRun(*options).run();
+  });
 }
 
 }  // namespace aplc

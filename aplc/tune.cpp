@@ -347,9 +347,10 @@ class TuneRun {
     child.body = [&](const auto& send) { measure(parameters, first, send); };
     child.line = [&](std::string_view text) {
       const auto line = nlohmann::json::parse(text, nullptr, false);
-      if (!line.is_object()) return;
+      if (!line.is_object()) return Clock::unchanged;
       if (line.contains("error")) result.error = line["error"].get<std::string>();
       if (line.contains("case")) result.times[line["case"].get<std::string>()] = line["time"].get<double>();
+      return Clock::unchanged;
     };
     child.end = [&](const Outcome& outcome) {
       if (outcome.kind == Outcome::Kind::timed_out) result.error = "time-out";

@@ -57,7 +57,7 @@ def kernels_of(profile):
 
 def rows_of(args, name):
     """Rows of the table, and lines that say what failed."""
-    whole, reason = measured(args, name, "-r", "5")
+    whole, reason = measured(args, name)
     if reason:
         return [], [reason]
     alone = measured(args, name, "-r", "1", "--profile")[0] if args.backend == "cuda" else {}

@@ -95,12 +95,12 @@ endif()
 aplc(64 dataset -g "[n]f32")
 aplc(64 dataset --i32-bounds=2:1)
 
-aplc(0 bench -r 3 --no-convergence-phase "--json=${FOLDER}/bench.json" passes.fut)
+aplc(0 bench -r 3 "--json=${FOLDER}/bench.json" passes.fut)
 want("passes.fut literal: [0-9]+ us")
 file(READ "${FOLDER}/bench.json" times)
 string(JSON runs LENGTH "${times}" passes.fut datasets literal runtimes)
 string(JSON more LENGTH "${times}" passes.fut:add datasets "[10]i32 [10]i32" runtimes)
-if(runs LESS 3 OR more LESS 3)
+if(NOT runs EQUAL 3 OR NOT more EQUAL 3)
   message(FATAL_ERROR "bench: ${runs} and ${more} runs")
 endif()
 aplc(1 bench -r 1 --no-convergence-phase --backend=interp fails.fut)
@@ -126,6 +126,11 @@ aplc(1 test --timeout=200 --pass-option=--param=nothing=3 "${served}")
 want("bad test: error: the server has ended: no tuning parameter `nothing`")
 aplc(1 test -i --pass-option=-L "${served}")
 want("bad test: .*on interp")
+file(WRITE "${FOLDER}/served/runner" "#!/bin/sh\necho \"$@\" >>'${FOLDER}/served/started'\nexec \"$@\"\n")
+file(CHMOD "${FOLDER}/served/runner" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+aplc(0 test "--runner=${FOLDER}/served/runner" -p --num-threads=1 -e add "${served}")
+file(READ "${FOLDER}/served/started" output)
+want("/server-[0-9]+ --num-threads=1\n$")
 aplc(64 bench --profile "${served}")
 aplc(0 bench -r 1 --no-convergence-phase --profile "--json=${FOLDER}/profile.json" --entry-point=add "${served}")
 file(READ "${FOLDER}/profile.json" profile)
@@ -153,6 +158,139 @@ want("add #0 [^\n]*: wrong result: at .0.: 3i32, expected 4i32.*cases +0 +2 +0 +
 aplc(1 test "--spec-file=${FOLDER}/served/passes.fut" "${served}")
 want("passes.fut has no test block")
 unset(ENV{CFLAGS})
+
+# Properties: true for all random arguments, or an argument that is as small as it gets.
+file(WRITE "${FOLDER}/properties.fut" [=[
+-- ==
+-- property: reversed made
+-- property: short
+
+-- ==
+-- property: pairs shrunk divides variant
+
+#[prop]
+entry reversed [n] (xs: [n]i32) : bool = and (map2 (==) (reverse (reverse xs)) xs)
+
+entry make (size: i64) (seed: u64) : (i64, [3]u64) = (size, replicate 3 (seed % 7))
+#[prop(gen(make), size(12))]
+entry made ((size, seeds): (i64, [3]u64)) : bool = size == 12 && all (< 7) seeds
+
+#[prop]
+entry short (xs: []u8) : bool = length xs < 3
+
+type point = {x: i32, y: f32}
+#[prop]
+entry pairs (points: []point) : bool = all (\p -> p.x < 10) points
+
+entry number (_: i64) (seed: u64) : i32 = 100 + i32.u64 (seed % 1000)
+entry smaller (x: i32) (random: u64) : i32 = if random % 2 == 0 then x / 2 else x - 1
+#[prop(gen(number), shrink(smaller))]
+entry shrunk (x: i32) : bool = x < 17
+
+#[prop]
+entry divides (x: i32) : bool = 10 / (x - 5 - x) < 0 && 10 / (x & 1) >= 0
+
+type some = #none | #both i32 bool
+entry both (_: i64) (_: u64) : some = #both 3 true
+#[prop(gen(both))]
+entry variant (x: some) : bool = match x case #none -> true case #both _ _ -> false
+]=])
+foreach(backend c interp)
+  aplc(1 test --backend=${backend} "${FOLDER}/properties.fut")
+  want("properties +2 +5 +0 +0")
+  want("properties.fut short: false property: false for .0u8, 0u8, 0u8. .size 3, seed 1, argument 1 of 100")
+  want("properties.fut pairs: false property: false for .*{x = 10i32, y = 0.0f32}")
+  want("properties.fut shrunk: false property: false for 17i32 ")
+  want("properties.fut divides: run-time error: Error: .*division by zero.* for 0i32 ")
+  want("properties.fut variant: false property: false for #both 3i32 true ")
+endforeach()
+# Sizes, numbers of arguments and of tries may be others.
+aplc(0 test -i --max-size=2 -e short "${FOLDER}/properties.fut")
+want("properties +1 +0 +0 +0")
+aplc(0 test -i --num-tests=0 "${FOLDER}/properties.fut")
+want("properties +7 +0 +0 +0")
+aplc(1 test -i --num-tries=0 -e shrunk "${FOLDER}/properties.fut")
+want("false for [0-9][0-9][0-9]+i32 ")
+# What is no property, or one that no block names, fails.
+file(WRITE "${FOLDER}/improper.fut" [=[
+-- ==
+-- property: nothing none two number narrow mistyped variant crashes sized
+entry none (x: i32) : bool = x == x
+#[prop]
+entry two (x: i32) (y: i32) : bool = x == y
+#[prop]
+entry number (x: i32) : i32 = x
+entry make (size: i64) (seed: i64) : i32 = i32.i64 (size + seed)
+#[prop(gen(make))]
+entry narrow (x: i32) : bool = x == x
+#[prop(genn(make))]
+entry mistyped (x: i32) : bool = x == x
+#[prop]
+entry variant (x: #a | #b) : bool = x == #a
+entry crash (size: i64) (_: u64) : i64 = 1 / (size - 50)
+#[prop(gen(crash))]
+entry crashes (x: i64) : bool = x == x
+#[prop]
+entry sized [n] ((xs, ys): ([n]i32, [n+1]i32)) : bool = length xs < length ys
+#[prop]
+entry forgotten (x: i32) : bool = x == x
+]=])
+aplc(1 test -i "${FOLDER}/improper.fut")
+want("properties +0 +10 +0 +0")
+want("nothing: bad test: the property `nothing` is no entry")
+want("none: bad test: the property `none` has 0 attributes #.prop")
+want("two: bad test: the property `two` has 2 parameters")
+want("number: bad test: the property `number` must give a bool, not i32")
+want("narrow: bad test: the generator `make` of `narrow` must be of type i64 -> u64 -> i32, and is of type i64 -> i64 -> i32")
+want("mistyped: bad test: #.prop. of `mistyped` takes gen.ENTRY., shrink.ENTRY. and size.NUMBER., not `genn.make.`")
+want("variant: bad test: no random values are made of type #a | #b: `variant` needs a generator")
+want("crashes: run-time error: the generator `crash` fails with size 50 and seed [0-9]+: Error: .*division by zero")
+want("sized: bad test: `sized` needs a generator, #.prop.gen.ENTRY...: one size of its argument depends on another")
+want("forgotten: bad test: `forgotten` has #.prop., and no test block says `property: forgotten`")
+# Only `-- ==` begins a block.
+file(WRITE "${FOLDER}/unread.fut" "--==\n-- input { 1 } output { 2 }\ndef main (x: i32) = x\n")
+aplc(0 test -i "${FOLDER}/unread.fut")
+want("compile only +1 +0")
+want_error("unread.fut:1:1: warning: this comment begins no test block: one begins with `-- ==`")
+
+# Options of Futhark's commands.
+aplc(0 test -c --pass-compiler-option=-w --notty -e add passes.fut)
+want("^\nc .*cases +1 +0")
+aplc(0 test -I passes.fut)
+want("compile only +1 +0")
+aplc(64 test -c -i passes.fut)
+aplc(64 test --pass-compiler-option=-O9 passes.fut)
+want_error("--pass-compiler-option: .*the options are --safe, ")
+file(WRITE "${FOLDER}/unsafe.fut"
+  "-- ==\n-- input { [1, 2] 5i64 } error: out of bounds\n-- warning: unheard\ndef main (xs: []i32) (i: i64) = #[unsafe] xs[#[unheard] i]\n")
+aplc(0 test -i --pass-compiler-option=--safe "${FOLDER}/unsafe.fut")
+want("cases +1 +0")
+aplc(1 test -i --pass-compiler-option=--safe --pass-compiler-option=-W "${FOLDER}/unsafe.fut")
+want("wrong warning")
+aplc(1 test -i --pass-compiler-option=--Werror "${FOLDER}/unsafe.fut")
+want("compile error: .*error: Unknown attribute")
+aplc(2 run --safe "${FOLDER}/unsafe.fut" "[1, 2]" 5)
+want_error("out of bounds")
+aplc(0 c "${FOLDER}/unsafe.fut")
+if(output MATCHES "out of bounds")
+  message(FATAL_ERROR "an index in #[unsafe] is checked")
+endif()
+aplc(0 c --safe "${FOLDER}/unsafe.fut")
+want("out of bounds")
+aplc(0 check "${FOLDER}/unsafe.fut")
+want_error("warning: Unknown attribute")
+aplc(2 check --Werror "${FOLDER}/unsafe.fut")
+want_error("error: Unknown attribute")
+foreach(option -w -W)
+  aplc(0 check ${option} --Werror "${FOLDER}/unsafe.fut")
+  if(errors)
+    message(FATAL_ERROR "check ${option} prints ${errors}")
+  endif()
+endforeach()
+aplc(0 bench -r 1 --backend=interp "--ignore-files=fa.ls\.fut$" fails.fut passes.fut)
+want("passes.fut literal: ")
+aplc(64 bench --ignore-files=\( passes.fut)
+want_error("--ignore-files: ")
 
 # Generated C is without warnings, of programs, servers and libraries.
 foreach(compiler gcc clang)

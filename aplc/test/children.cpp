@@ -23,7 +23,7 @@
 namespace aplc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 volatile std::sig_atomic_t interrupted = 0;
 void interrupt(int) { interrupted = 1; }
@@ -56,8 +56,22 @@ struct Running {
   int pipe = -1;
   std::string text;  // received, the last line not yet whole
   std::string printed;
-  Clock::time_point start;
-  Clock::time_point since;  // its time runs
+  SteadyClock::time_point start;
+  SteadyClock::time_point since;  // the clock has run, or stood, without a break
+  double counted = 0;             // seconds that it ran before
+
+  double seconds_since() const { return std::chrono::duration<double>(SteadyClock::now() - since).count(); }
+  double left(const ChildLimits& limits) const {
+    return child.clock_stands ? limits.standing_seconds - seconds_since() : limits.seconds - counted - seconds_since();
+  }
+  double used() const { return child.clock_stands ? seconds_since() : counted + seconds_since(); }
+  void set_clock(Clock clock) {
+    if (clock == Clock::unchanged) return;
+    if (!child.clock_stands) counted += seconds_since();
+    if (clock == Clock::restarts) counted = 0;
+    child.clock_stands = clock == Clock::stands;
+    since = SteadyClock::now();
+  }
 };
 
 void write_all(int file, std::string_view text) {
@@ -97,8 +111,8 @@ void write_all(int file, std::string_view text) {
 }
 
 std::optional<Running> start(Child child, std::size_t number, const ChildLimits& limits) {
-  Running running{std::move(child), -1,          -1, "", fmt::format("{}/child{}.log", limits.folder, number),
-                  Clock::now(),     Clock::now()};
+  const auto now = SteadyClock::now();
+  Running running{std::move(child), -1, -1, "", fmt::format("{}/child{}.log", limits.folder, number), now, now};
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   std::fflush(nullptr);
@@ -146,11 +160,12 @@ void finish(Running& running, bool timed_out) {
     close(running.pipe);
   }
   Outcome outcome;
-  outcome.seconds = std::chrono::duration<double>(Clock::now() - running.start).count();
+  outcome.seconds = std::chrono::duration<double>(SteadyClock::now() - running.start).count();
   if (timed_out) {
     outcome.kind = Outcome::Kind::timed_out;
     outcome.message =
-        fmt::format("no end after {:.0f} s", std::chrono::duration<double>(Clock::now() - running.since).count());
+        fmt::format("no end after {:.0f} s{}", running.used(),
+                    running.child.clock_stands ? ", not counting runs: while compiling or comparing" : "");
   } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     outcome.kind = Outcome::Kind::crashed;
     outcome.message =
@@ -171,7 +186,7 @@ bool receive(Running& running) {
   running.text.append(buffer.data(), static_cast<std::size_t>(count));
   std::size_t from = 0;
   for (std::size_t end = running.text.find('\n'); end != std::string::npos; end = running.text.find('\n', from)) {
-    running.child.line(std::string_view(running.text).substr(from, end - from));
+    running.set_clock(running.child.line(std::string_view(running.text).substr(from, end - from)));
     from = end + 1;
   }
   running.text.erase(0, from);
@@ -199,7 +214,7 @@ bool run_children(std::deque<Child>& waiting, const ChildLimits& limits) {
     double left = limits.seconds;
     for (const Running& one : running) {
       files.push_back({one.pipe, POLLIN, 0});
-      left = std::min(left, limits.seconds - std::chrono::duration<double>(Clock::now() - one.since).count());
+      left = std::min(left, one.left(limits));
     }
     const int wait = static_cast<int>(std::clamp(left, 0.0, 3600.0) * 1000) + 1;
     if (poll(files.data(), files.size(), wait) < 0 && errno != EINTR) break;
@@ -207,9 +222,7 @@ bool run_children(std::deque<Child>& waiting, const ChildLimits& limits) {
     std::size_t k = 0;
     for (auto one = running.begin(); one != running.end(); ++k) {
       bool ended = files[k].revents != 0 && !receive(*one);
-      if (limits.each_line && files[k].revents != 0) one->since = Clock::now();
-      const double age = std::chrono::duration<double>(Clock::now() - one->since).count();
-      const bool timed_out = !ended && age > limits.seconds;
+      const bool timed_out = !ended && one->left(limits) < 0;
       if (ended || timed_out) {
         Running done = std::move(*one);
         one = running.erase(one);

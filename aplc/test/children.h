@@ -17,20 +17,24 @@ struct Outcome {
   double seconds = 0;
 };
 
+// What a line means for the clock that ChildLimits::seconds is about.
+enum class Clock : std::uint8_t { unchanged, restarts, runs, stands };
+
 struct Child {
   // Runs in the child, which ends when it returns; `send` gives the parent a line without newlines.
   std::function<void(const std::function<void(std::string_view)>& send)> body;
   // Both run in the parent: for each line in order, and at the end.
-  std::function<void(std::string_view line)> line;
+  std::function<Clock(std::string_view line)> line;
   std::function<void(const Outcome& outcome)> end;
+  bool clock_stands = false;  // until a line says that it runs
 };
 
 struct ChildLimits {
   std::size_t concurrency = 1;
-  double seconds = 60;     // a child
-  bool each_line = false;  // so long from one line of a child to its next
-  double gibibytes = 0;    // address space of a child; 0: no limit
-  std::string folder;      // where what children print is kept meanwhile
+  double seconds = 60;            // of a child, while its clock runs
+  double standing_seconds = 600;  // without a break while it stands
+  double gibibytes = 0;           // address space of a child; 0: no limit
+  std::string folder;             // where what children print is kept meanwhile
 };
 
 // Runs the children, and those that their `end` adds, until none is left or the user interrupts (Ctrl-C, SIGTERM):

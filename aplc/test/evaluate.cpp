@@ -9,6 +9,7 @@
 #include "aplc/driver.h"
 #include "aplc/sparse/plans.h"
 #include "aplc/test/executable.h"
+#include "aplc/test/property.h"
 #include "aplc/test/structure.h"
 #include "ir/interpret.h"
 #include "suite/pattern.h"
@@ -19,7 +20,7 @@
 namespace aplc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using apl::suite::Expected;
 
 struct Verdict {
@@ -27,7 +28,9 @@ struct Verdict {
   std::string message;
 };
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
 
 TestKind refusal(int code) {
   switch (code) {
@@ -47,18 +50,31 @@ Verdict match(const std::string& pattern, const std::string& text, TestKind othe
   return {otherwise, fmt::format("expected /{}/, got: {}", pattern, text.empty() ? "nothing" : text)};
 }
 
+// While one lives, the time is that of a run.
+class Counted {
+ public:
+  explicit Counted(const std::function<void(std::string_view)>& send) : send_(send) { send_(R"({"clock":true})"); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { send_(R"({"clock":false})"); }
+
+ private:
+  const std::function<void(std::string_view)>& send_;
+};
+
 class Evaluation {
  public:
   Evaluation(const TestedProgram& plan, const TestOptions& options, const std::function<void(std::string_view)>& send)
       : plan_(plan), options_(options), send_(send) {}
 
   void run(const std::vector<std::size_t>& tests) {
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     apl::Result<Tuning> tuning = options_.no_tuning ? Tuning{} : tuning_beside(plan_.file, options_.tuning);
     if (!tuning) return all({TestKind::bad_test, apl::render(tuning.error(), tuning.error().file, "")});
     parameters_ = tuning->values;
     if (!options_.no_cache) cache_ = std::make_shared<apl::ObjectCache>(cache_folder());
-    front_ = run_front_end(plan_.file, parameters_);
+    for (const auto& [name, value] : options_.compiler.parameters) parameters_[name] = value;
+    front_ = run_front_end(plan_.file, parameters_, options_.compiler.front);
     if (const std::string warning = unknown_names(*tuning, front_); !warning.empty())
       send_(nlohmann::json{{"warning", warning}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     if (plan_.spec.compile_error) {
@@ -71,13 +87,27 @@ class Evaluation {
       executable = Executable::make(*front_.module, planned_options());
       if (!executable) return all({refusal(exit_code(executable.error())), apl::render(executable.error(), "", "")});
     }
+    if (options_.mode == TestMode::run)
+      for (const std::string& name : untested_properties(*front_.module, plan_.spec.properties))
+        if (options_.entry.empty() || options_.entry == name) send_(nlohmann::json{{"untested", name}}.dump());
     for (std::size_t test : tests) {
       nlohmann::json line{{"start", test}};
       send_(line.dump());
       switch (plan_.tests[test].what) {
         case Test::What::run: {
-          const auto run_start = Clock::now();
+          const auto run_start = SteadyClock::now();
           result(test, run_test(plan_.tests[test], *executable), run_start);
+          break;
+        }
+        case Test::What::property: {
+          const auto run_start = SteadyClock::now();
+          // A fourth of the time, so that what was found is reported.
+          PropertyOptions of_property = options_.property;
+          of_property.seed = options_.seed;
+          of_property.shrink_seconds = options_.timeout / 4;
+          const Counted counted(send_);
+          PropertyVerdict verdict = test_property(*front_.module, *executable, plan_.tests[test].entry, of_property);
+          result(test, {verdict.kind, std::move(verdict.message)}, run_start);
           break;
         }
         case Test::What::warning: {
@@ -96,18 +126,18 @@ class Evaluation {
 
  private:
   ExecutableOptions planned_options() const {
-    ExecutableOptions options = executable_options(options_.backend, {});
+    ExecutableOptions options = executable_options(options_.backend, options_.compiler.disabled);
     options.plans = options_.plans;
     options.use_cublas = options_.use_cublas;
     options.tiles = options_.tiles;
     options.remarks = sparse::print_plan_remark;
-    if (!options_.pass_options.empty()) options.server = {true, options_.pass_options, ""};
+    if (options_.serves()) options.server = {true, options_.pass_options, "", options_.runner};
     return options;
   }
   ExecutableOptions executable_options(const std::string& backend, std::vector<std::string> disabled) const {
     return {backend, options_.temporary_folder, std::move(disabled), parameters_, cache_};
   }
-  void result(std::size_t test, const Verdict& verdict, Clock::time_point start) {
+  void result(std::size_t test, const Verdict& verdict, SteadyClock::time_point start) {
     send({{"test", test}, {"seconds", seconds_since(start)}}, verdict);
   }
   void all(const Verdict& verdict) { send({{"all", true}}, verdict); }
@@ -117,7 +147,7 @@ class Evaluation {
     send_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
 
-  void structure(std::size_t test, const apl::suite::Structure& wanted, Clock::time_point start) {
+  void structure(std::size_t test, const apl::suite::Structure& wanted, SteadyClock::time_point start) {
     const auto counts = count_structure(*front_.module, wanted, parameters_);
     if (!counts) return result(test, {TestKind::bug, apl::render(counts.error(), "", "")}, start);
     nlohmann::json line{{"test", test}, {"seconds", seconds_since(start)}, {"counts", *counts}};
@@ -158,7 +188,12 @@ class Evaluation {
     }
     const Expected& expected = test.test_case.expected;
     apl::Status fits = fit_inputs(*entry, *inputs);
-    apl::Result<Values> got = fits ? executable.call(test.entry, *inputs) : apl::Result<Values>(fits.error());
+    const auto run = [&]() -> apl::Result<Values> {
+      if (!fits) return std::move(fits).error();
+      const Counted counted(send_);
+      return executable.call(test.entry, *inputs);
+    };
+    apl::Result<Values> got = run();
     if (!got) {
       const int code = exit_code(got.error());
       if (code != kProgram) return {refusal(code), apl::render(got.error(), "", "")};
@@ -230,7 +265,7 @@ class Evaluation {
     apl::InterpretOptions options;
     options.parameters = parameters_;
     options.check_scatters = check_scatters;
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     options.stop = [&] { return seconds_since(start) > options_.reference_timeout; };
     if (rounding != nullptr)
       options.reduced = [=](apl::ScalarType type, std::int64_t terms) { rounding->reduced(type, terms); };
@@ -259,18 +294,39 @@ class Evaluation {
 
 }  // namespace
 
+namespace {
+
+// As in Futhark, an entry with #[prop] that no block names is a mistake of the program's.
+void note_untested(TestedProgram& plan, const std::string& name) {
+  const auto is_noted = [&](const Test& test) { return test.what == Test::What::property && test.entry == name; };
+  if (std::any_of(plan.tests.begin(), plan.tests.end(), is_noted)) return;  // by a process before
+  Test& test = plan.tests.emplace_back();
+  test.what = Test::What::property;
+  test.entry = name;
+  test.status = TestStatus::failed;
+  test.kind = TestKind::bad_test;
+  test.message = fmt::format("`{}` has #[prop], and no test block says `property: {}`", name, name);
+}
+
+}  // namespace
+
 void evaluate(const TestedProgram& plan, const std::vector<std::size_t>& tests, const TestOptions& options,
               const std::function<void(std::string_view)>& send) {
   Evaluation(plan, options, send).run(tests);
 }
 
-std::size_t apply_line(TestedProgram& plan, std::string_view text) {
+Applied apply_line(TestedProgram& plan, std::string_view text) {
   const auto line = nlohmann::json::parse(text, nullptr, false);
-  if (!line.is_object()) return std::string::npos;
-  if (line.contains("start")) return line["start"].get<std::size_t>();
+  if (!line.is_object()) return {};
+  if (line.contains("start")) return {.started = line["start"].get<std::size_t>()};
+  if (line.contains("clock")) return {.clock = line["clock"].get<bool>() ? Clock::runs : Clock::stands};
   if (line.contains("warning")) {
     print_error("{}", line["warning"].get<std::string>());
-    return std::string::npos;
+    return {};
+  }
+  if (line.contains("untested")) {
+    note_untested(plan, line["untested"].get<std::string>());
+    return {};
   }
   const TestKind kind = kind_from_text(line.value("kind", std::string("?")));
   auto note = [&](Test& test) {
@@ -289,7 +345,7 @@ std::size_t apply_line(TestedProgram& plan, std::string_view text) {
   } else if (line.value("test", plan.tests.size()) < plan.tests.size()) {
     note(plan.tests[line["test"].get<std::size_t>()]);
   }
-  return std::string::npos;
+  return {};
 }
 
 }  // namespace aplc

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aplc/test/children.h"
 #include "aplc/test/program.h"
 
 namespace aplc {
@@ -14,7 +15,11 @@ namespace aplc {
 void evaluate(const TestedProgram& plan, const std::vector<std::size_t>& tests, const TestOptions& options,
               const std::function<void(std::string_view)>& send);
 
-// Notes what a line says. The number of the test that starts with it, or npos.
-std::size_t apply_line(TestedProgram& plan, std::string_view line);
+// Notes what a line says.
+struct Applied {
+  std::size_t started = std::string::npos;  // the number of the test that starts with it
+  Clock clock = Clock::unchanged;           // runs: what goes on is a run of the program
+};
+Applied apply_line(TestedProgram& plan, std::string_view line);
 
 }  // namespace aplc

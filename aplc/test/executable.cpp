@@ -23,7 +23,7 @@
 
 namespace aplc {
 
-FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
+FrontEnd run_front_end(const std::string& file, const Parameters& parameters, const FrontOptions& options) {
   FrontEnd result;
   auto text = read_file(file);
   if (!text) {
@@ -33,7 +33,10 @@ FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
   }
   result.text = std::move(*text);
   const auto mark = [&](const std::string& name) { result.marked.insert(name); };
-  auto module = apl::compile({file, result.text, parameters, {}, mark}, [&](const apl::Diagnostic& diagnostic) {
+  const auto sink = [&](const apl::Diagnostic& reported) {
+    const std::optional<apl::Diagnostic> wanted = options.of(reported);
+    if (!wanted) return;
+    const apl::Diagnostic& diagnostic = *wanted;
     const std::string rendered = apl::render(diagnostic, "", "");
     result.said += rendered;
     if (diagnostic.severity == apl::Severity::error) {
@@ -42,7 +45,8 @@ FrontEnd run_front_end(const std::string& file, const Parameters& parameters) {
     } else {
       result.warnings += rendered;
     }
-  });
+  };
+  auto module = apl::compile({file, result.text, parameters, {}, mark, options.safe}, sink);
   if (module && result.exit_code == kFine) {
     result.module = std::move(*module);
   } else if (result.exit_code == kFine) {
@@ -84,7 +88,7 @@ apl::Result<Executable> Executable::make(const apl::Module& front, const Executa
   executable.module_ = front;
   executable.parameters_ = options.parameters;
   if (!options.server.program.empty()) {
-    auto server = Server::start(options.server.program, options.server.options, options.temporary_folder);
+    auto server = Server::start(options.server.program, options.server, options.temporary_folder);
     if (!server) return std::move(server).error();
     executable.server_ = std::make_unique<Server>(*std::move(server));
     return executable;
@@ -153,7 +157,7 @@ apl::Status Executable::serve(const ExecutableOptions& options) {
   if (!out) return apl::make_error(apl::Code::command_no_such_file, {}, "cannot write " + source);
   if (auto compiled = apl::run_tool({"/bin/sh", "-c", artifact_command(target, program, source)}); !compiled)
     return std::move(compiled).error();
-  auto server = Server::start(program, options.server.options, options.temporary_folder);
+  auto server = Server::start(program, options.server, options.temporary_folder);
   if (!server) return std::move(server).error();
   server_ = std::make_unique<Server>(*std::move(server));
   return apl::Unit{};

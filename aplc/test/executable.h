@@ -33,7 +33,7 @@ struct FrontEnd {
   int exit_code = 0;             // that of `aplc check`
   std::set<std::string> marked;  // names of its #[param]
 };
-FrontEnd run_front_end(const std::string& file, const Parameters& parameters = {});
+FrontEnd run_front_end(const std::string& file, const Parameters& parameters = {}, const FrontOptions& options = {});
 
 // A file of tuning parameters.
 struct Tuning {
@@ -44,13 +44,6 @@ struct Tuning {
 apl::Result<Tuning> tuning_beside(const std::string& file, const std::string& ending);
 // A warning, rendered, where a name of the file is none of the program's: the file may be for other compilers.
 std::string unknown_names(const Tuning& tuning, const FrontEnd& front);
-
-// A program that runs as a server: compiled to one, or there already.
-struct ServerOptions {
-  bool wanted = false;
-  std::vector<std::string> options;  // for the program
-  std::string program;               // is not compiled then; else empty
-};
 
 struct ExecutableOptions {
   std::string backend = "c";

@@ -7,14 +7,15 @@
 #include <filesystem>
 
 #include "aplc/driver.h"
+#include "aplc/registry.h"
 #include "aplc/sparse/plans.h"
 
 namespace aplc {
 namespace {
 
 constexpr auto kKinds = std::to_array<std::string_view>(
-    {"", "compile error", "unsupported", "compiler bug", "wrong result", "run-time error", "no error", "wrong message",
-     "no reference", "wrong warning", "wrong structure", "bad test", "crash", "time-out", "machine"});
+    {"", "compile error", "unsupported", "compiler bug", "wrong result", "false property", "run-time error", "no error",
+     "wrong message", "no reference", "wrong warning", "wrong structure", "bad test", "crash", "time-out", "machine"});
 
 // The reason to skip what has these tags; empty if there is none.
 template <class Tagged>
@@ -50,12 +51,37 @@ std::string commented(const std::string& text) {
     const auto next = std::find_if_not(line, lines.end(), is_blank);
     const auto end = std::find_if(next, lines.end(), is_blank);
     const bool ends_block = is_blank(*line) && std::any_of(next, end, is_divider);
-    result += ends_block ? "\n" : "-- " + *line + "\n";
+    result += ends_block ? "\n" : is_divider(*line) ? "-- ==\n" : "-- " + *line + "\n";
   }
   return result;
 }
 
 }  // namespace
+
+apl::Result<CompilerOptions> CompilerOptions::read(const std::vector<std::string>& texts) {
+  CompilerOptions options;
+  std::vector<std::string> parameters;
+  CLI::App app;
+  app.set_help_flag();
+  options.front.add_to(app);
+  app.add_option("--param", parameters)->allow_extra_args(false);
+  app.add_option("--disable", options.disabled)->allow_extra_args(false);
+  try {
+    std::vector<std::string> words(texts.rbegin(), texts.rend());  // as CLI11 wants them
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return apl::make_error(apl::Code::command_bad_argument, {},
+                           fmt::format("--pass-compiler-option: {}; the options are --safe, -W, --Werror, "
+                                       "--param=NAME=VALUE and --disable=PASS",
+                                       error.what()));
+  }
+  for (const std::string& text : parameters) {
+    const auto parameter = parse_parameter(text);
+    if (!parameter) return parameter.error();
+    options.parameters.insert_or_assign(parameter->first, parameter->second);
+  }
+  return options;
+}
 
 void BlockOptions::add_to(CLI::App& command) {
   command.add_option("--backend", backend, "c, interp, emulate or cuda")
@@ -68,17 +94,32 @@ void BlockOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--no-tuning", no_tuning, "do not read them");
   command
-      .add_option("--pass-option", pass_options,
+      .add_option("-p,--pass-option", pass_options,
                   "an option for the program, which is compiled to a server (c, cuda), as --param=main.T_a=8")
       ->type_name("OPTION")
       ->allow_extra_args(false);
-  command.add_option("--seed", seed, "of random inputs of test blocks")
+  command
+      .add_option("--runner", runner,
+                  "a command that runs programs, compiled to servers (c, cuda): COMMAND PROGRAM ...")
+      ->type_name("COMMAND");
+  command
+      .add_option("--pass-compiler-option", compiler_options,
+                  "an option for compiling: --safe, -W, --Werror, --param=NAME=VALUE or --disable=PASS")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
+  command.add_option("--seed", seed, "of random inputs of test blocks and properties")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--spec-file", spec_file, "test blocks for all programs, without the comments' dashes")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
   command.add_flag("--no-cache", no_cache, "compile even what was compiled before, and keep nothing");
+}
+
+void BlockOptions::read() {
+  auto options = CompilerOptions::read(compiler_options);
+  if (!options) throw CommandError(std::move(options).error());
+  compiler = *std::move(options);
 }
 
 std::string_view to_text(TestKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
@@ -101,6 +142,7 @@ std::string_view to_text(TestStatus status) {
 std::string_view to_text(Test::What what) {
   switch (what) {
     case Test::What::run: return "run";
+    case Test::What::property: return "property";
     case Test::What::compile: return "compile";
     case Test::What::error: return "error";
     case Test::What::warning: return "warning";
@@ -124,6 +166,12 @@ TestedProgram find_tests(const std::string& file, const TestOptions& options) {
     return plan;
   }
   plan.spec = std::move(*spec);
+  for (const std::uint32_t line : plan.spec.unread) {
+    apl::Diagnostic warning = apl::make_error(apl::Code::warning_no_effect, {line, 1, line, 1},
+                                              "this comment begins no test block: one begins with `-- ==`");
+    warning.severity = apl::Severity::warning;
+    print_error("{}", apl::render(warning, options.spec_file.empty() ? file : options.spec_file, *text));
+  }
   const auto is_empty = [](const apl::suite::TestSpec& all) {
     return all.tags.empty() && !all.compile_error && all.properties.empty() && all.groups.empty() &&
            all.structures.empty() && all.warnings.empty();
@@ -147,6 +195,12 @@ TestedProgram find_tests(const std::string& file, const TestOptions& options) {
           test.test_case = test_case;
           if (std::string reason = reason_to_skip(test_case, options); !reason.empty()) skip(test, std::move(reason));
         }
+    for (const std::string& property : plan.spec.properties) {
+      if (!options.entry.empty() && options.entry != property) continue;
+      Test& test = plan.tests.emplace_back();
+      test.what = Test::What::property;
+      test.entry = property;
+    }
   }
   if (!plan.spec.warnings.empty()) plan.tests.emplace_back().what = Test::What::warning;
   for (std::size_t k = 0; options.structure && k < plan.spec.structures.size(); ++k) {

@@ -30,8 +30,7 @@ std::string as_word(const std::string& word) { return '"' + word + '"'; }
 
 }  // namespace
 
-apl::Result<Server> Server::start(const std::string& program, const std::vector<std::string>& options,
-                                  const std::string& folder) {
+apl::Result<Server> Server::start(const std::string& program, const ServerOptions& options, const std::string& folder) {
   static int count = 0;
   Server server;
   // Several processes may have one folder.
@@ -47,7 +46,8 @@ apl::Result<Server> Server::start(const std::string& program, const std::vector<
     std::signal(SIGPIPE, SIG_IGN);
     const std::string path = program.find('/') == std::string::npos ? "./" + program : program;
     std::vector<std::string> words{path};
-    words.insert(words.end(), options.begin(), options.end());
+    if (!options.runner.empty()) words.insert(words.begin(), options.runner);
+    words.insert(words.end(), options.options.begin(), options.options.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -55,7 +55,7 @@ apl::Result<Server> Server::start(const std::string& program, const std::vector<
     if (server.process_ == 0) {
       std::signal(SIGPIPE, SIG_DFL);
       if (dup2(in[0], 0) < 0 || dup2(out[1], 1) < 0 || dup2(errors, 2) < 0) _exit(127);
-      execv(path.c_str(), arguments.data());
+      execvp(arguments[0], arguments.data());  // the runner may be a command
       _exit(127);
     }
   }

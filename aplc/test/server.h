@@ -12,11 +12,19 @@
 
 namespace aplc {
 
+// A program that runs as a server: compiled to one, or there already.
+struct ServerOptions {
+  bool wanted = false;
+  std::vector<std::string> options;  // for the program
+  std::string program = {};          // is not compiled then; else empty
+  std::string runner = {};           // starts the program, whose path is its first argument; or empty
+};
+
 class Server {
  public:
-  // Starts `program` with these options. Files that values go by, and what it says on standard error, lie in `folder`.
-  static apl::Result<Server> start(const std::string& program, const std::vector<std::string>& options,
-                                   const std::string& folder);
+  // Starts `program` with the options and the runner of `options`. Files that values go by, and what it says on
+  // standard error, lie in `folder`.
+  static apl::Result<Server> start(const std::string& program, const ServerOptions& options, const std::string& folder);
   Server(Server&& other) noexcept;
   Server& operator=(Server&&) = delete;
   ~Server();
