@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -34,6 +35,8 @@ constexpr int kTuneFailed = 1;
 // Nothing more is measured of a contraction whose next candidate is expected to gain less, after so many.
 constexpr double kWorthwhile = 0.005;
 constexpr std::size_t kFewCandidates = 6;
+// The best and what was before are measured again, in so many turns.
+constexpr int kTurns = 3;
 // A number of another kind than a tile's is changed if that gains so much: less is chance.
 constexpr double kNumberPays = 0.03;
 
@@ -161,6 +164,7 @@ class TuneRun {
     if (!baseline.error.empty()) return fail(baseline.error, kTuneFailed);
     if (auto written = log_->add(before, baseline); !written) return aplc::report(written.error());
     default_ = baseline;
+    before_ = before;
     best_ = {before, baseline};
     for (const auto& [name, time] : baseline.times) best_of_[name] = best_;
     print_out("{}: {}{}\n", before.empty() ? "without tuning" : parameters_text(before),
@@ -172,9 +176,11 @@ class TuneRun {
     if (spaces.empty() && numbers.empty())
       return fail("nothing is to be tuned: no contraction of these datasets is tiled, and no kernel has a number",
                   kTuneFailed);
-    const auto start = std::chrono::steady_clock::now();
-    std::size_t total = 0, done = 0, measured = 0;
+    start_ = std::chrono::steady_clock::now();
+    std::size_t total = 0, done = 0;
     for (const auto& space : spaces) total += space.size();
+    std::size_t of_numbers = 0;
+    for (const auto& space : numbers) of_numbers += space.size();
     for (const auto& space : spaces) {
       ExpectedGain expected;
       std::size_t of_space = 0;
@@ -188,47 +194,43 @@ class TuneRun {
           break;
         }
         ++of_space;
-        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (options_.seconds > 0 && spent > options_.seconds) {
-          print_out("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
-          return finish();
-        }
+        if (is_over()) return finish();
         ++done;
         Parameters parameters = best_.parameters;
         for (const auto& [name, value] : candidate.parameters) parameters[name] = value;
-        const bool known = log_->find(parameters) != nullptr;
         const Trial result = trial(parameters, false);
         if (stopped_) return interrupted();
-        measured += known ? 0 : 1;
-        const double left =
-            measured > 0 ? spent / static_cast<double>(measured) * static_cast<double>(total - done) : 0;
         if (result.error.empty()) expected.add(candidate.predicted, geometric_mean(result.times) * 1e-6);
-        report(done, total, left, candidate.parameters, result);
+        report(done, total, of_numbers, candidate.parameters, result);
         consider(parameters, result);
         if (broken_) return aplc::report(*broken_);
       }
     }
-    return tune_numbers(numbers, start);
+    return tune_numbers(numbers);
+  }
+
+  double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  bool is_over() const {
+    if (options_.seconds <= 0 || spent() <= options_.seconds) return false;
+    print_out("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
+    return true;
   }
 
   // One number after the other, each with the best values of those before.
-  int tune_numbers(const std::vector<std::vector<Parameters>>& numbers, std::chrono::steady_clock::time_point start) {
+  int tune_numbers(const std::vector<std::vector<Parameters>>& numbers) {
     std::size_t total = 0, done = 0;
     for (const auto& space : numbers) total += space.size();
     for (const auto& space : numbers) {
       const Best before = best_;
       for (const Parameters& candidate : space) {
-        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (options_.seconds > 0 && spent > options_.seconds) {
-          print_out("{:.0f} s are over; a later run goes on from here\n", options_.seconds);
-          return finish();
-        }
+        if (is_over()) return finish();
         Parameters parameters = before.parameters;
         for (const auto& [name, value] : candidate) parameters[name] = value;
         const Trial result = trial(parameters, false);
         if (stopped_) return interrupted();
         ++done;
-        report(done, total, spent / static_cast<double>(done) * static_cast<double>(total - done), candidate, result);
+        report(done, total, 0, candidate, result);
         const double wanted = (1 - kNumberPays) * geometric_mean(before.trial.times);
         if (!result.error.empty() || geometric_mean(result.times) < wanted) consider(parameters, result);
         if (broken_) return aplc::report(*broken_);
@@ -281,10 +283,17 @@ class TuneRun {
     return spaces;
   }
 
-  void report(std::size_t done, std::size_t total, double left, const Parameters& changed, const Trial& result) {
+  // `further`: candidates after these `total` ones. Each takes as long as those that were measured, also what is in the
+  // log of an earlier run and takes none.
+  void report(std::size_t done, std::size_t total, std::size_t further, const Parameters& changed,
+              const Trial& result) {
+    const double each = measured_seconds_ / static_cast<double>(std::max<std::size_t>(measured_, 1));
+    double left = each * static_cast<double>(total - done + further);
+    if (options_.seconds > 0) left = std::min(left, std::max(options_.seconds - spent(), 0.0));
+    left += each * 2 * kTurns;
     const std::string said = result.error.empty() ? microseconds_text(geometric_mean(result.times))
                                                   : result.error.substr(0, result.error.find('\n'));
-    print_out("[{}/{}, {:.0f} s left] {}: {} (best {})\n", done, total, left, parameters_text(changed), said,
+    print_out("[{}/{}, {:.0f} s left] {}: {} (best {})\n", done, total, std::ceil(left), parameters_text(changed), said,
               microseconds_text(geometric_mean(best_.trial.times)));
     flush_out();
   }
@@ -319,16 +328,38 @@ class TuneRun {
   }
 
   int finish() {
+    // Measured once more, side by side: the machine may have been busy when the first of them was measured.
+    if (best_.parameters != before_) {
+      if (!measure_again()) return stopped_ ? interrupted() : fail("the best cannot be measured again", kTuneFailed);
+      if (geometric_mean(best_.trial.times) >= geometric_mean(default_.times)) best_ = {before_, default_};
+    }
     if (auto written = write(); !written) return aplc::report(written.error());
-    print_out("best: {} with {}\n{} is written\n", microseconds_text(geometric_mean(best_.trial.times)),
-              parameters_text(best_.parameters), tuning_file());
+    print_out("best: {} {}\n{} is written\n", microseconds_text(geometric_mean(best_.trial.times)),
+              best_.parameters.empty() ? "without tuning" : "with " + parameters_text(best_.parameters), tuning_file());
     // What the numbers lost that would have been chosen without these.
     for (const auto& [name, time] : default_.times) {
-      const double best = best_.trial.times.at(name);
-      print_out("{}: {} before, {:.1f} % more than the best\n", name, microseconds_text(time),
-                100 * (time / std::max(best, 1e-3) - 1));
+      const double more = 100 * (time / std::max(best_.trial.times.at(name), 1e-3) - 1);
+      print_out("{}: {} before, {:.1f} % {} than the best\n", name, microseconds_text(time), std::abs(more),
+                more < 0 ? "less" : "more");
     }
     return kFine;
+  }
+
+  // The numbers of before and the best ones, in turns: of each dataset the least of the medians counts.
+  bool measure_again() {
+    Trial before, best;
+    const auto take = [](Trial& all, const Trial& one) {
+      for (const auto& [name, time] : one.times) {
+        const auto [known, is_new] = all.times.emplace(name, time);
+        if (!is_new) known->second = std::min(known->second, time);
+      }
+      return one.error.empty();
+    };
+    for (int turn = 0; turn < kTurns; ++turn)
+      if (!take(before, fresh_trial(before_, false)) || !take(best, fresh_trial(best_.parameters, false))) return false;
+    default_ = std::move(before);
+    best_.trial = std::move(best);
+    return !stopped_;
   }
 
   int interrupted() const {
@@ -341,6 +372,17 @@ class TuneRun {
   Trial trial(const Parameters& parameters, bool first) {
     if (!first)
       if (const Trial* known = log_->find(parameters)) return *known;
+    const double begin = spent();
+    Trial result = fresh_trial(parameters, first);
+    ++measured_;
+    measured_seconds_ += spent() - begin;
+    if (!stopped_ && !first)
+      if (auto written = log_->add(parameters, result); !written) broken_ = written.error();
+    return result;
+  }
+
+  // The same whether it is known or not.
+  Trial fresh_trial(const Parameters& parameters, bool first) {
     Trial result;
     std::deque<Child> children;
     Child child;
@@ -363,8 +405,6 @@ class TuneRun {
     stopped_ = !run_children(children, limits);
     if (result.error.empty() && result.times.size() != datasets_.size())
       result.error = "not all datasets were measured";
-    if (!stopped_ && !first)
-      if (auto written = log_->add(parameters, result); !written) broken_ = written.error();
     return result;
   }
 
@@ -415,7 +455,11 @@ class TuneRun {
   std::vector<Dataset> datasets_;
   std::unique_ptr<TuneLog> log_;
   Best best_;
-  Trial default_;                        // with the numbers of before
+  Parameters before_;  // that the run started with
+  Trial default_;      // with these
+  std::chrono::steady_clock::time_point start_;
+  std::size_t measured_ = 0;  // trials that were not in the log
+  double measured_seconds_ = 0;
   std::map<std::string, Best> best_of_;  // by dataset
   bool stopped_ = false;
   std::optional<apl::Diagnostic> broken_;  // what was measured cannot be kept
