@@ -292,6 +292,26 @@ want("passes.fut literal: ")
 aplc(64 bench --ignore-files=\( passes.fut)
 want_error("--ignore-files: ")
 
+# Scripts: arrays without elements, files of several values, and values that a server stored.
+execute_process(COMMAND "${APLC}" dataset -b -g 3i32 -g "[1.5f32, 2f32]" OUTPUT_FILE "${FOLDER}/state.in")
+file(WRITE "${FOLDER}/script.fut" [=[
+-- ==
+-- entry: lengths
+-- script input { (empty([0]i32), empty ( [0][4]f32 ), "a$b") } output { 0i64 0i64 4i64 3i64 }
+type~ state = {count: i32, xs: []f32}
+entry lengths [n] [m] [k] (_: [n]i32) (_: [m][k]f32) (text: []u8) = (n, m, k, length text)
+-- ==
+-- entry: total
+-- script input { total_of ($restore "state" "state.in") } output { 6.5f32 }
+-- script input { let (n, xs) = $loaddata "state.in" in total_of {count = n, xs = xs} } output { 6.5f32 }
+-- script input { $restore "state" } error: x
+entry total_of (s: state) = f32.i32 s.count + f32.sum s.xs
+entry total (x: f32) = x
+]=])
+aplc(1 test -i "${FOLDER}/script.fut")
+want("cases +3 +1 +0 +0")
+want("bad test: input: the script cannot be run: .restore takes \"TYPE\" \"FILE\"|unsupported: input: the script cannot be run: .restore takes \"TYPE\" \"FILE\"")
+
 # Generated C is without warnings, of programs, servers and libraries.
 foreach(compiler gcc clang)
   find_program(FOUND_${compiler} ${compiler})

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -201,54 +202,146 @@ apl::Result<std::vector<double>> Executable::benchmark(const std::string& entry,
 
 namespace {
 
-// `$loaddata "file"` and `$loadbytes "file"` are values of their own: parameters of the entry that the script becomes.
+// What source cannot say of a script: its builtins, and `empty(...)`. Each is a value that is read before, a parameter
+// of the entry that the script becomes.
 struct Loaded {
   std::string script;
   std::string params;
   Values values;
 };
 
-apl::Result<Loaded> load_files(const std::string& file, const std::string& script) {
-  Loaded result;
-  std::size_t at = 0;
-  for (;;) {
-    const std::size_t dollar = script.find('$', at);
-    result.script += script.substr(at, dollar - at);
-    if (dollar == std::string::npos) return result;
-    const std::size_t open = script.find('"', dollar);
-    const std::size_t close = open == std::string::npos ? open : script.find('"', open + 1);
-    std::string name = script.substr(dollar + 1, open == std::string::npos ? open : open - dollar - 1);
-    name.erase(name.find_last_not_of(" \t\n") + 1);
-    if (close == std::string::npos || (name != "loaddata" && name != "loadbytes"))
-      return apl::make_error(apl::Code::unsupported_construct, {},
-                             fmt::format("the script cannot be run: there is no ${}", name));
-    const std::string path =
-        (std::filesystem::path(file).parent_path() / script.substr(open + 1, close - open - 1)).string();
+class ScriptLoader {
+ public:
+  ScriptLoader(const std::string& file, const std::string& script)
+      : folder_(std::filesystem::path(file).parent_path()), text_(script) {}
+
+  apl::Result<Loaded> run() {
+    while (at_ < text_.size()) {
+      if (auto status = step(); !status) return std::move(status).error();
+    }
+    return std::move(loaded_);
+  }
+
+ private:
+  static bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '\'' || c == '.';
+  }
+
+  apl::Status step() {
+    const char c = text_[at_];
+    if (c == '"') {
+      const std::size_t end = std::min(text_.find('"', at_ + 1), text_.size() - 1);
+      copy(end + 1 - at_);
+    } else if (c == '$') {
+      ++at_;
+      return builtin(word());
+    } else if (is_word(c)) {
+      const std::size_t from = at_;
+      if (word() == "empty" && is_empty_array()) return empty_array(from);
+      loaded_.script += text_.substr(from, at_ - from);
+    } else {
+      copy(1);
+    }
+    return apl::Unit{};
+  }
+
+  void copy(std::size_t count) {
+    loaded_.script += text_.substr(at_, count);
+    at_ += count;
+  }
+  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  std::string word() {
+    const std::size_t from = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    return text_.substr(from, at_ - from);
+  }
+  // The next "..."; nullopt if there is none.
+  std::optional<std::string> quoted() {
+    skip_blanks();
+    const std::size_t end = at_ < text_.size() && text_[at_] == '"' ? text_.find('"', at_ + 1) : std::string::npos;
+    if (end == std::string::npos) return std::nullopt;
+    std::string inner = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    return inner;
+  }
+
+  // Behind the word `empty`: `([0]...`, as no expression begins that applies a function of this name.
+  bool is_empty_array() const {
+    const std::size_t open = text_.find_first_not_of(" \t\r\n", at_);
+    const std::size_t next = open == std::string::npos ? open : text_.find_first_not_of(" \t\r\n", open + 1);
+    return next != std::string::npos && text_[open] == '(' && text_[next] == '[' &&
+           std::isdigit(static_cast<unsigned char>(text_[std::min(next + 1, text_.size() - 1)])) != 0;
+  }
+
+  apl::Status empty_array(std::size_t from) {
+    const std::size_t close = std::min(text_.find(')', at_), text_.size() - 1);
+    at_ = close + 1;
+    std::string array = text_.substr(from, at_ - from);
+    std::erase_if(array, [](unsigned char c) { return std::isspace(c) != 0; });
+    auto values = apl::parse_values(array);
+    if (!values) return refuse(values.error().message);
+    add(std::move(values->front()));
+    return apl::Unit{};
+  }
+
+  apl::Status builtin(const std::string& name) {
+    if (name != "loaddata" && name != "loadbytes" && name != "restore")
+      return refuse(fmt::format("there is no ${}", name));
+    const std::optional<std::string> type = name == "restore" ? quoted() : "";
+    const std::optional<std::string> file = quoted();
+    if (!type || !file) return refuse(fmt::format("${} takes {}\"FILE\"", name, name == "restore" ? "\"TYPE\" " : ""));
+    const std::string path = (folder_ / *file).string();
     if (name == "loadbytes") {
       const auto bytes = read_file(path);
       if (!bytes) return bytes.error();
-      result.values.push_back(apl::HostValue::array(apl::ScalarType::u8, {static_cast<std::int64_t>(bytes->size())},
-                                                    std::vector<std::uint8_t>(bytes->begin(), bytes->end())));
-    } else {
-      auto values = apl::suite::read_values(path);
-      if (!values) return std::move(values).error();
-      if (values->size() != 1)
-        return apl::make_error(apl::Code::command_bad_argument, {}, fmt::format("{} has not one value", path));
-      result.values.push_back(std::move(values->front()));
+      add(apl::HostValue::array(apl::ScalarType::u8, {static_cast<std::int64_t>(bytes->size())},
+                                std::vector<std::uint8_t>(bytes->begin(), bytes->end())));
+      return apl::Unit{};
     }
-    const apl::HostValue& value = result.values.back();
-    const std::string param = fmt::format("loaded_{}", result.values.size());
-    std::string dims;
-    for (std::size_t k = 0; k < value.rank(); ++k) dims += "[]";
-    result.params += fmt::format(" ({}: {}{})", param, dims, apl::to_text(value.type));
-    result.script += param;
-    at = close + 1;
+    auto values = apl::suite::read_values(path);
+    if (!values) return std::move(values).error();
+    if (name == "restore") {
+      // The parts of a value, as the entry has them of a parameter of its type.
+      add(*type, std::move(*values));
+    } else {
+      loaded_.script += values->size() == 1 ? "" : "(";
+      for (std::size_t k = 0; k < values->size(); ++k) {
+        if (k > 0) loaded_.script += ", ";
+        add(std::move((*values)[k]));
+      }
+      loaded_.script += values->size() == 1 ? "" : ")";
+    }
+    return apl::Unit{};
   }
-}
+
+  void add(apl::HostValue value) {
+    std::string type;
+    for (std::size_t k = 0; k < value.rank(); ++k) type += "[]";
+    type += apl::to_text(value.type);
+    add(type, {std::move(value)});
+  }
+  void add(const std::string& type, Values values) {
+    const std::string param = fmt::format("loaded_{}", ++count_);
+    loaded_.params += fmt::format(" ({}: {})", param, type);
+    loaded_.script += param;
+    loaded_.values.insert(loaded_.values.end(), std::make_move_iterator(values.begin()),
+                          std::make_move_iterator(values.end()));
+  }
+
+  static apl::Diagnostic refuse(const std::string& why) {
+    return apl::make_error(apl::Code::unsupported_construct, {}, "the script cannot be run: " + why);
+  }
+
+  std::filesystem::path folder_;
+  const std::string& text_;
+  std::size_t at_ = 0;
+  std::size_t count_ = 0;
+  Loaded loaded_;
+};
 
 // A script is an expression over the program's functions: it becomes one more entry, which the interpreter runs.
 apl::Result<Values> run_script(const std::string& file, const std::string& source) {
-  const auto loaded = load_files(file, source);
+  const auto loaded = ScriptLoader(file, source).run();
   if (!loaded) return loaded.error();
   const auto text = read_file(file);
   if (!text) return text.error();
@@ -262,7 +355,11 @@ apl::Result<Values> run_script(const std::string& file, const std::string& sourc
   if (!module)
     return apl::make_error(apl::Code::unsupported_construct, {},
                            fmt::format("the script cannot be run: {}", first ? first->message : ""));
-  return apl::interpret(*module, kEntry, loaded->values);
+  Values inputs = loaded->values;
+  if (auto fits = fit_inputs(*module->find_entry(kEntry), inputs); !fits)
+    return apl::make_error(apl::Code::command_bad_argument, {},
+                           "what the script loads is not of the types that it is used as: " + fits.error().message);
+  return apl::interpret(*module, kEntry, inputs);
 }
 
 }  // namespace
