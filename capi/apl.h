@@ -72,7 +72,7 @@ typedef struct apl_matrix apl_matrix;
 typedef struct apl_array apl_array;
 typedef struct apl_pass_context apl_pass_context;
 
-/* "0.1.0" */
+/* "0.2.0" */
 APL_API const char* apl_version(void);
 APL_API void apl_text_free(char* text);
 
