@@ -14,6 +14,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "ir/poly.h"
 
@@ -69,15 +70,50 @@ bool is_division(const Factor& factor) {
   return factor.opaque && (factor.opaque->kind == OpaqueKind::floor_div || factor.opaque->kind == OpaqueKind::ceil_div);
 }
 
+// The bounds of each symbol, first come first. Of two that are a constant apart the tighter one stays.
+class Bounds {
+ public:
+  using List = std::vector<Poly>;
+
+  void at_least(Value symbol, Poly bound) { add(of_[symbol].low, std::move(bound), 1); }
+  void at_most(Value symbol, Poly bound) { add(of_[symbol].high, std::move(bound), -1); }
+  const List& low(Value symbol) const { return find(symbol).low; }
+  const List& high(Value symbol) const { return find(symbol).high; }
+
+ private:
+  struct OfSymbol {
+    List low, high;
+  };
+
+  const OfSymbol& find(Value symbol) const {
+    const auto found = of_.find(symbol);
+    return found == of_.end() ? none_ : found->second;
+  }
+  static void add(List& bounds, Poly bound, int sign) {
+    for (Poly& known : bounds) {
+      const auto difference = (bound - known).constant();
+      if (!difference) continue;
+      if ((*difference > 0) == (sign > 0)) known = std::move(bound);
+      return;
+    }
+    bounds.push_back(std::move(bound));
+  }
+
+  std::unordered_map<Value, OfSymbol> of_;
+  OfSymbol none_;
+};
+
 class Prover {
  public:
-  explicit Prover(const SizeFacts& facts) : facts_(facts) {
+  explicit Prover(const SizeFacts& facts) {
+    for (const auto& [symbol, low] : facts.lower_bounds()) bounds_.at_least(symbol, low);
+    for (const auto& [symbol, high] : facts.upper_bounds()) bounds_.at_most(symbol, high);
     for (const Poly& known : facts.non_negatives()) add_non_negative(known);
     // An index that exists, L <= s <= U, says that U - L >= 0.
     for (const auto& [symbol, low] : facts.lower_bounds()) {
-      for (const auto& [other, high] : facts.upper_bounds()) {
-        if (symbol == other && !overflows(norm(high) + norm(low))) add_non_negative(high - low);
-      }
+      const Bounds::List known = bounds_.high(symbol);
+      for (const Poly& high : known)
+        if (!overflows(norm(high) + norm(low))) add_non_negative(high - low);
     }
   }
 
@@ -87,12 +123,16 @@ class Prover {
     if (budget_ < 0) return false;
     const auto factor = next(poly);
     if (!factor) return by_product(poly);
+    if (products_.empty() && bounded_by_number(*factor)) {
+      const auto rewritten = with_slacks(poly);
+      return rewritten && non_negative(*rewritten);
+    }
     if (!factor->opaque) return by_product(poly) || by_bounds(poly, *factor);
     return is_division(*factor) ? by_division(poly, *factor) : by_choice(poly, *factor);
   }
 
  private:
-  SizeFacts facts_;
+  Bounds bounds_;
   std::vector<Poly> products_;                // known to be >= 0, led by a product
   int budget_ = kBudget;                      // 0 ends every attempt
   std::uint32_t first_slack_ = Value::kNone;  // slacks are numbered from above: no function has so many values
@@ -100,7 +140,7 @@ class Prover {
   // A fresh symbol >= 0. It stays a slack to the end unless it is given an upper bound.
   Value fresh() { return Value{--first_slack_}; }
   bool is_slack(const Factor& factor) const {
-    return !factor.opaque && factor.symbol.id >= first_slack_ && facts_.upper(factor.symbol) == nullptr;
+    return !factor.opaque && factor.symbol.id >= first_slack_ && bounds_.high(factor.symbol).empty();
   }
 
   // poly >= 0 bounds a symbol that is a term of it; but no two bounds shall refer to each other. A size T*R that is
@@ -117,7 +157,7 @@ class Prover {
       const Poly bound = ceil_div(term.coefficient * Poly(factor) - poly, term.coefficient);
       const bool whole = term.coefficient == 1 || bound.constant();
       if (term.coefficient <= 0 || !whole || reaches(bound, factor.symbol, kMaxBoundDepth)) continue;
-      facts_.at_least(factor.symbol, bound);
+      bounds_.at_least(factor.symbol, bound);
       return;
     }
     const bool led_by_product =
@@ -145,11 +185,8 @@ class Prover {
         found = true;
         return;
       }
-      for (const auto* bounds : {&facts_.lower_bounds(), &facts_.upper_bounds()}) {
-        for (const auto& [bounded, bound] : *bounds) {
-          found = found || (bounded == other && reaches(bound, symbol, fuel - 1));
-        }
-      }
+      for (const auto* bounds : {&bounds_.low(other), &bounds_.high(other)})
+        for (const Poly& bound : *bounds) found = found || reaches(bound, symbol, fuel - 1);
     });
     return found;
   }
@@ -180,18 +217,51 @@ class Prover {
     if (fuel == 0) return 0;
     if (factor.opaque) return 1 + std::max(depth(factor.opaque->a, fuel - 1), depth(factor.opaque->b, fuel - 1));
     int deepest = 0;
-    for (const auto* bounds : {&facts_.lower_bounds(), &facts_.upper_bounds()}) {
-      for (const auto& [symbol, bound] : *bounds) {
-        if (symbol == factor.symbol) deepest = std::max(deepest, 1 + depth(bound, fuel - 1));
-      }
-    }
+    for (const auto* bounds : {&bounds_.low(factor.symbol), &bounds_.high(factor.symbol)})
+      for (const Poly& bound : *bounds) deepest = std::max(deepest, 1 + depth(bound, fuel - 1));
     return deepest;
   }
 
   bool rewritable(const Factor& factor) const {
     if (factor.opaque) return true;
     if (is_slack(factor)) return false;
-    return facts_.lower(factor.symbol) != nullptr || facts_.upper(factor.symbol) != nullptr;
+    return !bounds_.low(factor.symbol).empty() || !bounds_.high(factor.symbol).empty();
+  }
+
+  // Whether all that is known of a symbol is a number that it is at least.
+  bool bounded_by_number(const Factor& factor) const {
+    if (factor.opaque || is_slack(factor) || !bounds_.high(factor.symbol).empty()) return false;
+    const Bounds::List& low = bounds_.low(factor.symbol);
+    return low.size() == 1 && low.front().constant();
+  }
+
+  // All such symbols rewritten at once: there is one way only, and sums have hundreds of them.
+  std::optional<Poly> with_slacks(const Poly& poly) {
+    double total = 0;
+    for (const Term& term : poly.terms()) {
+      double most = std::fabs(static_cast<double>(term.coefficient));
+      for (const Factor& factor : term.factors)
+        if (bounded_by_number(factor)) most *= norm(bounds_.low(factor.symbol).front()) + 1;
+      total += most;
+    }
+    if (overflows(total)) return std::nullopt;
+    std::unordered_map<Value, Poly> shifted;
+    Poly result;
+    for (const Term& term : poly.terms()) {
+      Term kept{term.coefficient, {}};
+      Poly product = 1;
+      for (const Factor& factor : term.factors) {
+        if (!bounded_by_number(factor)) {
+          kept.factors.push_back(factor);
+          continue;
+        }
+        const auto [found, is_new] = shifted.try_emplace(factor.symbol);
+        if (is_new) found->second = bounds_.low(factor.symbol).front() + Poly(fresh());
+        product *= found->second;
+      }
+      result += Poly(std::move(kept)) * product;
+    }
+    return result;
   }
 
   std::optional<Factor> next(const Poly& poly) const {
@@ -234,18 +304,9 @@ class Prover {
     return try_rewrite(poly, factor, bound - Poly(fresh()));
   }
 
-  // Copies of the bounds: proving adds facts.
-  static std::vector<Poly> bounds_of(const std::vector<std::pair<Value, Poly>>& bounds, Value symbol) {
-    std::vector<Poly> result;
-    for (const auto& [value, bound] : bounds) {
-      if (value == symbol) result.push_back(bound);
-    }
-    return result;
-  }
-
   bool by_bounds(const Poly& poly, const Factor& factor) {
-    const std::vector<Poly> low = bounds_of(facts_.lower_bounds(), factor.symbol);
-    const std::vector<Poly> high = bounds_of(facts_.upper_bounds(), factor.symbol);
+    // Copies: proving adds facts.
+    const Bounds::List low = bounds_.low(factor.symbol), high = bounds_.high(factor.symbol);
     const Wanted want = wanted(poly, factor);
     const auto from_low = [&](const Poly& bound) { return try_low(poly, factor, bound); };
     const auto from_high = [&](const Poly& bound) { return try_high(poly, factor, bound); };
@@ -309,8 +370,8 @@ class Prover {
   // divisor * quotient = dividend -+ t; where the divisor is no factor of the coefficient, all is scaled by it.
   bool by_remainder(const Poly::Linear& poly, const Division& division) {
     const Value t = fresh();
-    facts_.at_least(t, 0);
-    facts_.at_most(t, division.divisor - 1);
+    bounds_.at_least(t, 0);
+    bounds_.at_most(t, division.divisor - 1);
     const Poly multiple = division.floors ? division.dividend - Poly(t) : division.dividend + Poly(t);
     const auto exact = poly.coefficient.divide_exact(division.divisor);
     const Poly& coefficient = exact ? *exact : poly.coefficient;
@@ -335,7 +396,7 @@ class Prover {
 // Whether `poly` is negative for some of a few small values of its symbols that obey the facts: that costs far less
 // than a proof that fails. Most questions are whether sizes compare that have nothing to do with each other.
 bool refuted(const Poly& poly, const SizeFacts& facts) {
-  constexpr std::size_t kMostFacts = 40;
+  constexpr std::size_t kMostFacts = 1000;
   constexpr std::size_t kHighestDegree = 8;  // no product of values overflows
   constexpr std::array<std::int64_t, 7> kValues = {1, 2, 3, 5, 8, 17, 40};
   if (facts.lower_bounds().size() + facts.upper_bounds().size() + facts.non_negatives().size() > kMostFacts)
