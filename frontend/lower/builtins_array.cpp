@@ -93,7 +93,8 @@ StaticValue Lowerer::concat(const StaticValue& first, const StaticValue& second)
   const std::vector<Operand> left = leaves(first);
   const std::vector<Operand> right = leaves(second);
   const Poly middle = length(first);
-  return elements(first, limited(middle + length(second)), [&](std::size_t leaf, std::vector<Poly> indices) -> Operand {
+  const Poly both = short_size(limited(middle + length(second)));
+  return elements(first, both, [&](std::size_t leaf, std::vector<Poly> indices) -> Operand {
     const auto part = [&](const Operand& array, const Poly& before) {
       std::vector<DimIndex> dims;
       for (const Poly& index : indices) dims.push_back(DimIndex::fix(index));

@@ -15,6 +15,8 @@ namespace {
 constexpr auto kMostInMemory = static_cast<std::int64_t>(kMostElements);
 // Known sizes that a question considers, the newest first.
 constexpr std::ptrdiff_t kMostAsked = 8;
+// Larger sizes stay behind a name: each of many concatenations would have the sizes of all arrays before it.
+constexpr std::size_t kMostTerms = 12;
 
 }  // namespace
 
@@ -124,8 +126,17 @@ bool Lowerer::is_available(const Poly& size, const Level& level) const {
 // The size as passes may compute with it (ir/poly_range.h): behind a name where its polynomial is more than its value
 // says. The same polynomial has the same name, which stands in the outermost body that can have it: arrays that leave
 // inner ones may have that size.
-Poly Lowerer::safe_size(const Poly& size) {
-  if (is_safe_size(size)) return size;
+Poly Lowerer::safe_size(const Poly& size) { return is_safe_size(size) ? size : named_size(size); }
+
+// The size of an array, which has memory for it; behind a name where it is long.
+Poly Lowerer::short_size(const Poly& size) {
+  if (size.terms().size() <= kMostTerms) return size;
+  const Poly name = named_size(size);
+  know_count(name);
+  return name;
+}
+
+Poly Lowerer::named_size(const Poly& size) {
   const auto found = known_.named.find(size);
   if (found != known_.named.end()) return Poly(found->second);
   const auto level = std::ranges::find_if(levels_, [&](const Level& l) { return is_available(size, l); });

@@ -234,11 +234,15 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   std::vector<ComputedParam> computed;
   auto* outer_computed = std::exchange(computed_params_, &computed);
   const std::map<std::string, ScalarType> narrow = narrow_params(global);
-  const std::vector<Size> dims = dims_of_arrays(global);
+  std::vector<Size> dims = dims_of_arrays(global);
   for (const PatternPtr& param : source.params) {
     add_param(*param, global, narrow, result);
-    for (const Size dim : dims)
-      if (const auto size = size_value(dim, frame_)) know_factors(*size);
+    // Each once, as soon as the parameters so far say what it is.
+    std::erase_if(dims, [&](Size dim) {
+      const auto size = is_computable(dim, frame_) ? size_value(dim, frame_) : std::nullopt;
+      if (size) know_factors(*size);
+      return size.has_value();
+    });
   }
   computed_params_ = outer_computed;
   for (const Value size : function.sizes) know_count(Poly(size));

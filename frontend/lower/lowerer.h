@@ -115,6 +115,8 @@ class Lowerer {
   bool is_exact(const Poly& index) const;
   bool is_safe_size(const Poly& size) const;
   Poly safe_size(const Poly& size);
+  Poly named_size(const Poly& size);
+  Poly short_size(const Poly& size);
   SizeFacts facts_of(const Poly& size) const;
   void check_count(const Poly& count, const std::function<Message()>& message);
   void check_size(const Poly& count, const std::string& what);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,23 @@ TEST_CASE("a parameter's size has a name of its own only where it may wrap") {
   CHECK(sizes("entry e (q: i64) (n: i64) (xs: [3*q+2]i32) (ys: [n*q]i32) = xs[0] + ys[0]") == 0);
   CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32): [q]i32 = take q xs") == 0);
   CHECK(sizes("entry e (q: i64) (xs: [3*q+2]i32) (ys: [2*q]i32) = xs[0] + ys[0]") == 2);
+}
+
+TEST_CASE("the sizes of many concatenations stay short") {
+  std::string sizes, params, sum;
+  for (int k = 0; k < 40; ++k) {
+    const std::string number = std::to_string(k);
+    sizes += " [n" + number + "]";
+    params += " (a" + number + ": [n" + number + "]i32)";
+    sum += (k == 0 ? "a" : " ++ a") + number;
+  }
+  const Module module = lowered("entry e" + sizes + params + " = " + sum);
+  const Function& function = *module.functions.at(0);
+  std::size_t most = 0;
+  for (const Stm& stm : function.body->stms)
+    for (const Value v : stm.pattern)
+      for (const Poly& size : function.type(v).shape) most = std::max(most, size.terms().size());
+  CHECK(most == 12);
 }
 
 TEST_CASE("an entry keeps its parameters' names, types and counts") {
