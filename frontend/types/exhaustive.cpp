@@ -1,7 +1,11 @@
 #include "frontend/types/exhaustive.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace apl::frontend {
@@ -88,10 +92,9 @@ Signature Covering::signature(Ty type, const std::vector<Row>& rows) const {
   } else {
     // Literals: there is always one more.
     result.complete = false;
+    std::unordered_set<std::string_view> seen;
     for (const Row& row : rows)
-      if (!row[0].key.empty() &&
-          std::ranges::find(result.forms, row[0].key, &Signature::Form::key) == result.forms.end())
-        result.forms.push_back({row[0].key, {}});
+      if (!row[0].key.empty() && seen.insert(row[0].key).second) result.forms.push_back({row[0].key, {}});
   }
   return result;
 }
@@ -115,13 +118,14 @@ std::string Covering::text(const Signature::Form& form, Ty type, const std::vect
 
 // The first number that none of the literals is.
 std::string other_number(const std::vector<Signature::Form>& literals) {
-  for (std::size_t number = 0;; ++number) {
-    const std::string text = std::to_string(number);
-    if (std::ranges::none_of(literals, [&](const auto& form) {
-          return form.key == text || (form.key.starts_with(text) && std::isalpha(form.key[text.size()]) != 0);
-        }))
-      return text;
+  std::unordered_set<std::string_view> numbers;  // without the suffixes of types
+  for (const Signature::Form& literal : literals) {
+    const std::string_view key = literal.key;
+    const std::size_t digits = std::min(key.find_first_not_of("0123456789"), key.size());
+    if (digits == key.size() || std::isalpha(key[digits]) != 0) numbers.insert(key.substr(0, digits));
   }
+  for (std::size_t number = 0;; ++number)
+    if (std::string text = std::to_string(number); !numbers.contains(text)) return text;
 }
 
 std::optional<std::vector<std::string>> Covering::missing(const std::vector<Row>& rows, std::vector<Ty> types) {
@@ -129,15 +133,22 @@ std::optional<std::vector<std::string>> Covering::missing(const std::vector<Row>
   if (types.empty() || ++steps_ > kMaxSteps) return std::nullopt;
   const Ty first = types.front();
   const std::vector<Ty> rest(types.begin() + 1, types.end());
-  const bool any = std::ranges::any_of(rows, [](const Row& row) { return !row[0].key.empty(); });
   const Signature signature = this->signature(first, rows);
   std::vector<Row> open;  // rows that take every first value
-  for (const Row& row : rows)
-    if (row[0].key.empty()) open.emplace_back(row.begin() + 1, row.end());
-  const auto lacks = [&](const Signature::Form& form) {
-    return std::ranges::none_of(rows, [&](const Row& row) { return row[0].key == form.key; });
-  };
-  const auto absent = std::ranges::find_if(signature.forms, lacks);
+  std::vector<std::size_t> open_rows;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> of_form;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const Row& row = rows[k];
+    if (!row[0].key.empty()) {
+      of_form[row[0].key].push_back(k);
+      continue;
+    }
+    open.emplace_back(row.begin() + 1, row.end());
+    open_rows.push_back(k);
+  }
+  const bool any = !of_form.empty();
+  const auto absent =
+      std::ranges::find_if(signature.forms, [&](const auto& form) { return !of_form.contains(form.key); });
   if (!any || !signature.complete || absent != signature.forms.end()) {
     if (auto found = missing(open, rest)) {
       std::string value = "_";
@@ -151,9 +162,11 @@ std::optional<std::vector<std::string>> Covering::missing(const std::vector<Row>
     if (!any) return std::nullopt;
   }
   for (const Signature::Form& form : signature.forms) {
+    std::vector<std::size_t> matching;
+    std::ranges::merge(of_form[form.key], open_rows, std::back_inserter(matching));
     std::vector<Row> specialised;
-    for (const Row& row : rows) {
-      if (!row[0].key.empty() && row[0].key != form.key) continue;
+    for (const std::size_t k : matching) {
+      const Row& row = rows[k];
       Row next = row[0].key.empty() ? Row(form.parts.size()) : row[0].parts;
       next.insert(next.end(), row.begin() + 1, row.end());
       specialised.push_back(std::move(next));
@@ -208,18 +221,74 @@ bool matches_more(const TypeStore& store, const std::vector<Row>& before, const 
   return Covering(store).missing(rows, types).has_value();
 }
 
+// The rows so far, found by the constructor or literal that they have in a place of the value, in its tuples and
+// records.
+class RowIndex {
+ public:
+  // Rows that may match values of the shape: those of the place where the fewest are left.
+  std::vector<Row> alike(const Shape& shape) const {
+    const std::map<std::string, std::string> keys = keys_of(shape);
+    std::optional<std::vector<std::size_t>> fewest;
+    for (const auto& [place, key] : keys) {
+      const auto here = places_.find(place);
+      if (here == places_.end()) continue;
+      const auto same = here->second.with_key.find(key);
+      std::vector<std::size_t> left = here->second.open;
+      if (same != here->second.with_key.end()) left.insert(left.end(), same->second.begin(), same->second.end());
+      if (!fewest || left.size() < fewest->size()) fewest = std::move(left);
+    }
+    if (!fewest) return rows_;
+    std::ranges::sort(*fewest);
+    std::vector<Row> result;
+    for (const std::size_t k : *fewest) result.push_back(rows_[k]);
+    return result;
+  }
+
+  void add(Shape shape) {
+    const std::map<std::string, std::string> keys = keys_of(shape);
+    for (const auto& [place, key] : keys) {
+      const auto [here, is_new] = places_.try_emplace(place);
+      for (std::size_t k = 0; k < rows_.size() && is_new; ++k) here->second.open.push_back(k);
+      here->second.with_key[key].push_back(rows_.size());
+    }
+    for (auto& [place, here] : places_)
+      if (!keys.contains(place)) here.open.push_back(rows_.size());
+    rows_.push_back({std::move(shape)});
+  }
+
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  static std::map<std::string, std::string> keys_of(const Shape& shape, const std::string& place = {}) {
+    if (shape.key.empty()) return {};
+    if (shape.key != "()") return {{place, shape.key}};
+    std::map<std::string, std::string> keys;
+    for (std::size_t k = 0; k < shape.parts.size(); ++k)
+      keys.merge(keys_of(shape.parts[k], place + "." + std::to_string(k)));
+    return keys;
+  }
+
+  struct Place {
+    std::unordered_map<std::string, std::vector<std::size_t>> with_key;
+    std::vector<std::size_t> open;  // rows that take anything there
+  };
+  std::vector<Row> rows_;
+  std::map<std::string, Place> places_;
+};
+
 }  // namespace
 
 Coverage cover(const TypeStore& store, const std::vector<const Pattern*>& patterns, Ty type) {
   Coverage result;
   Covering covering(store);
-  std::vector<Row> rows;
+  RowIndex rows;
   for (const Pattern* pattern : patterns) {
     Shape shape = covering.shape(*pattern, type);
-    if (!rows.empty() && !matches_more(store, rows, shape, type)) result.redundant.push_back(pattern);
-    rows.push_back({std::move(shape)});
+    if (!rows.rows().empty() && !matches_more(store, rows.alike(shape), shape, type))
+      result.redundant.push_back(pattern);
+    rows.add(std::move(shape));
   }
-  if (const auto missing = covering.missing(rows, {type})) result.missing = missing->front();
+  if (const auto missing = covering.missing(rows.rows(), {type})) result.missing = missing->front();
   return result;
 }
 

@@ -76,6 +76,11 @@ std::string functions(std::size_t n) {
   return text + fmt::format("entry main (x0: f64) : f64 =\n{}  in x{}\n", body, n);
 }
 
+std::string match(std::size_t n) {
+  return fmt::format("entry main (x: i64) (y: i64) : i64 =\n  match x\n{}  case _ -> y\n",
+                     joined(n, "", [](std::size_t k) { return fmt::format("  case {} -> y * {}\n", k, k); }));
+}
+
 // A module of n functions, of which each calls the one before, as its module type has them.
 std::string module_of_functions(std::size_t n) {
   return fmt::format(
@@ -114,7 +119,13 @@ std::vector<Kind> all_kinds() {
        lets("(x: i64) (y: i64) : i64", "x", of("if v{0} % ({0} + 2) > y then v{0} * x else v{0} + y"))},
       {"loops", 250, lets("(x: i64) (y: i64) : i64", "x", of("loop a = v{0} for i < y do a * {0} + i"))},
       {"chain-of-maps", 400, lets(kVector, "x", of("map (\\e -> e * y + {0}) v{0}"))},
+      {"scatters", 75,
+       lets("[k] (x: *[k]f32) (is: [k]i64) (y: [k]f32) : [k]f32", "x",
+            of("scatter v{0} (map (+ {0}) is) (map (* {0}) y)"))},
+      {"scatters-to-one-place", 75,
+       lets("[k] (x: *[k]f32) (is: [k]i64) : [k]f32", "x", of("scatter v{0} is (map (* {0}) (copy v{0}))"))},
       {"else-if", 300, else_if},
+      {"match", 300, match},
       {"wide-reduction", 50, wide_reduction},
       {"maps-of-one-array", 50, maps_of_one_array},
       {"wide-branch", 100, wide_branch},
