@@ -5,10 +5,11 @@ usage: pools.py LIBAPL.so [--size 512] [--calls 200] [--json FILE]
 
 Each row is a process of its own, in which the product is compiled after the libraries of the row have been imported and
 have run a product of their own: `alone`, next to each pool, and next to both. Between two measured calls each library
-multiplies once, as a program that uses them does. Times are medians in milliseconds; the ratio is to `alone`.
+multiplies once, as a program that uses them does. Rows of libraries that are not installed are left out. Times are medians in milliseconds; the ratio is to `alone`.
 """
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
 import statistics
@@ -108,6 +109,10 @@ def main():
         return
     rows = []
     for names in ("alone", "numpy", "torch", "numpy,torch"):
+        missing = [name for name in names.split(",") if name != "alone" and importlib.util.find_spec(name) is None]
+        if missing:
+            print(f"{names:12} left out: {' and '.join(missing)} not installed", flush=True)
+            continue
         command = [sys.executable, __file__, options.library, "--size", str(options.size), "--calls", str(options.calls),
                    "--child", names]
         row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)

@@ -246,7 +246,11 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   if (has_device_products && !device.empty()) device = with_products(std::move(device));
   out += fmt::format("#define APL_PROGRAM static\n#define APL_PLAN_API static\n#define APL_HAS_PLANS {}\n\n",
                      has_plans ? 1 : 0);
+  // A program in process has the pool of the process.
+  const bool has_pool = !is_cuda && program->host.find("apl_packed_run(") != std::string::npos;
+  if (has_pool) out += "#define APL_WITH_THREAD_POOL 1\n\n";
   add(out, {context_header_text, scalar_header_text, packed_header_text});
+  if (has_pool) add(out, {thread_pool_text});
   if (has_plans)
     add(out, {plan_shape_header_text, plan_shape_text, plan_cost_text, plan_enumerate_text, plan_select_text,
               plan_variant_text, plan_device_text});

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "runtime/backends/thread_pool.h"
 #include "runtime/backends/toolchain.h"
 
 namespace apl {
@@ -18,7 +19,7 @@ namespace {
 // What gcc makes of the pragmas and calls of generated text.
 constexpr std::array kFunctions{"GOMP_parallel",      "GOMP_barrier",        "GOMP_single_start",
                                 "omp_in_parallel",    "omp_get_max_threads", "omp_get_num_threads",
-                                "omp_get_thread_num", "omp_set_num_threads"};
+                                "omp_get_thread_num", "omp_set_num_threads", "omp_get_proc_bind"};
 
 std::string_view name_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
@@ -67,6 +68,10 @@ std::vector<std::string> link_openmp(const std::string& openmp) {
 void keep_openmp_loaded() {
   for (const char* name : {"libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so"})
     if (void* handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(handle);
+}
+
+void share_pool(const SharedObject& object) {
+  if (void* const pool = object.symbol("apl_packed_pool")) *static_cast<apl_work_runner**>(pool) = apl_pool_run;
 }
 
 ForkedThreads::ForkedThreads(const SharedObject& object) {

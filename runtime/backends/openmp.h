@@ -1,4 +1,4 @@
-// The OpenMP runtime libraries of this process. Programs for C run on the threads of one of them.
+// The threads that programs for C run on: those of one of the process's OpenMP runtime libraries, and our own pool.
 #pragma once
 
 #include <string>
@@ -19,6 +19,9 @@ std::vector<std::string> link_openmp(const std::string& openmp);
 // The threads of an OpenMP runtime outlive the parallel regions that they were made for; unloading the runtime with the
 // last program that used it would take the code away under them.
 void keep_openmp_loaded();
+
+// Packed contractions of `object` run on the process's pool of threads, which all programs share.
+void share_pool(const SharedObject& object);
 
 // While it lives, calls of `object` run on one thread if this process was forked from one that called programs: the
 // runtime's threads are the parent's, and a parallel region would wait for them forever.

@@ -100,10 +100,16 @@ static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_pa
   return b;
 }
 
+// What a thread keeps from one unit of work to the next: panels with the tables of these steps of the depth.
+struct apl_packed_tables {
+  int64_t q;  // -1: of none
+  struct apl_packed_panel m, n;
+};
+
 // What a team shares, and what each of its threads has.
 struct apl_packed_space {
-  int64_t n_panels, columns, partial;           // bytes of the team: packed, positions in the result, accumulators
-  int64_t m_panels, m_rows, steps, panel_rows;  // bytes of a thread
+  int64_t n_panels, columns, partial;       // bytes of the team: packed, positions in the result, accumulators
+  int64_t m_panels, m_rows, steps, tables;  // bytes of a thread
   int64_t team, thread, all;
 };
 
@@ -120,8 +126,9 @@ static inline struct apl_packed_space apl_packed_space_of(const struct apl_packe
   s.m_panels = apl_packed_lines(b->m_panels * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes));
   s.m_rows = apl_packed_lines(2 * b->m_panels * p->kernels[0].rows * (int64_t)sizeof(int64_t));
   s.steps = apl_packed_lines((p->m_operands + p->n_operands + 4) * b->depth * (int64_t)sizeof(int64_t));
+  s.tables = apl_packed_lines((int64_t)sizeof(struct apl_packed_tables));
   s.team = s.n_panels + s.columns + s.partial;
-  s.thread = s.m_panels + s.m_rows + s.steps;
+  s.thread = s.m_panels + s.m_rows + s.steps + s.tables;
   s.all = b->teams * s.team + b->threads * s.thread;
   return s;
 }
@@ -177,128 +184,170 @@ static inline const struct apl_packed_tile* apl_packed_fetched(const struct apl_
   return last && (tile->run[0] == tile->width || tile->run[0] >= kShort) ? tile : NULL;
 }
 
-// Steps of the depth from `begin` to `end` in one batch, by the threads of a team, which all come here. Where the
+// The part of a batch whose packed panels of N are there at a time: panels from `j` on, steps from `q` on. Where the
 // depth is split the accumulators stay in the team's memory.
-static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed_blocks* b,
-                             const struct apl_packed_space* s, const void* arguments, int64_t number, int64_t begin,
-                             int64_t end, char* team, char* mine, struct apl_packed_team* all, int64_t me) {
-  enum { kFewSteps = 256 };
-  const int64_t threads = all->there;
-  const bool whole = b->k_parts == 1;
-  char* const n_packed = team;
-  int64_t* const columns = (int64_t*)(team + s->n_panels);
-  char* const partial = team + s->n_panels + s->columns;
-  char* const m_packed = mine;
-  int64_t* const rows = (int64_t*)(mine + s->m_panels);
-  int64_t* const row_indices = rows + b->m_panels * p->kernels[0].rows;
-  int64_t* const steps = (int64_t*)(mine + s->m_panels + s->m_rows);
-  const int64_t all_m = apl_packed_up(b->m, p->kernels[0].rows), all_n = apl_packed_up(b->n, p->kernels[0].columns);
-  int64_t batch[kPackedRank] = {0};
-  apl_packed_batch_of(p, number, batch);
-  int64_t positions[kPackedOperands][kPackedRows];
-  struct apl_packed_panel panel = {0};
-  char local[kPackedRows * kPackedRows] __attribute__((aligned(64)));
-  for (int64_t j = 0; j < all_n; j += b->n_panels) {
-    const int64_t n_panels = apl_packed_least(b->n_panels, all_n - j);
-    for (int64_t q = begin; q == begin || q < end; q += b->depth) {
-      const int64_t depth = apl_packed_least(b->depth, end - q);
-      const bool first = q == begin, last = whole && q + b->depth >= end;
-      for (int32_t o = 0; o < p->m_operands; ++o) apl_packed_steps(p, &p->m_step[o], q, depth, steps + o * b->depth);
-      for (int32_t o = 0; o < p->n_operands; ++o)
-        apl_packed_steps(p, &p->n_step[o], q, depth, steps + (p->m_operands + o) * b->depth);
-      int64_t* const m_runs = steps + (p->m_operands + p->n_operands) * b->depth;
-      int64_t* const n_runs = m_runs + 2 * b->depth;
-      panel.depth = depth;
-      panel.first = n_runs, panel.length = n_runs + b->depth, panel.stride = p->n_stride;
-      panel.runs = apl_packed_step_runs(steps + p->m_operands * b->depth, b->depth, p->n_operands, depth, p->n_stride,
-                                        n_runs, n_runs + b->depth);
-      for (int32_t o = 0; o < p->n_operands; ++o) panel.step[o] = steps + (p->m_operands + o) * b->depth;
-      for (int64_t c = me; c < n_panels; c += threads) {
-        const int64_t from = (j + c) * p->kernels[0].columns,
-                      width = apl_packed_least(p->kernels[0].columns, b->n - from);
-        apl_packed_rows(&p->n, p->n_row, p->n_operands, from, width, apl_packed_kernel_of(p, width)->columns, positions,
-                        &panel);
-        p->pack_n(arguments, batch, &panel,
-                  n_packed + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes));
-        if (!last) continue;
-        int64_t* const column = columns + 3 * c * p->kernels[0].columns;
-        apl_packed_positions(&p->n, &p->n_result, from, width, column);
-        apl_packed_positions(&p->n, &p->n_index, from, width, column + p->kernels[0].columns);
-        apl_packed_runs(column, column + p->kernels[0].columns, width, column + 2 * p->kernels[0].columns);
-      }
-      apl_packed_wait(all);
-      panel.first = m_runs, panel.length = m_runs + b->depth, panel.stride = p->m_stride;
-      panel.runs = apl_packed_step_runs(steps, b->depth, p->m_operands, depth, p->m_stride, m_runs, m_runs + b->depth);
-      for (int32_t o = 0; o < p->m_operands; ++o) panel.step[o] = steps + o * b->depth;
-      for (int64_t part = me; part < b->m_parts * b->n_parts; part += threads) {
-        const int64_t m_part = part / b->n_parts, n_part = part % b->n_parts;
-        const int64_t m_from = all_m * m_part / b->m_parts, m_to = all_m * (m_part + 1) / b->m_parts;
-        const int64_t n_from = n_panels * n_part / b->n_parts, n_to = n_panels * (n_part + 1) / b->n_parts;
-        if (n_from == n_to) continue;
-        for (int64_t i = m_from; i < m_to; ++i) {
-          const int64_t from = i * p->kernels[0].rows, height = apl_packed_least(p->kernels[0].rows, b->m - from);
-          apl_packed_rows(&p->m, p->m_row, p->m_operands, from, height, p->kernels[0].rows, positions, &panel);
-          p->pack_m(arguments, batch, &panel,
-                    m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes));
-          if (!last) continue;
-          apl_packed_positions(&p->m, &p->m_result, from, height, rows + (i - m_from) * p->kernels[0].rows);
-          apl_packed_positions(&p->m, &p->m_index, from, height, row_indices + (i - m_from) * p->kernels[0].rows);
-        }
-        for (int64_t c = n_from; c < n_to; ++c)
-          for (int64_t i = m_from; i < m_to; ++i) {
-            const int64_t tile_bytes =
-                apl_packed_lines(p->kernels[0].rows * p->kernels[0].columns * p->accumulator_bytes);
-            char* const tile = first && last ? local : partial + (i * b->n_panels + c) * tile_bytes;
-            const int64_t width = apl_packed_least(p->kernels[0].columns, b->n - (j + c) * p->kernels[0].columns);
-            const struct apl_packed_kernel* const kernel = apl_packed_kernel_of(p, width);
-            panel.packed = m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes);
-            // N's next panel comes from farther away than the rest, a share of it with each tile.
-            const int64_t n_bytes = apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes);
-            const int64_t times = apl_packed_most(1, p->pairs ? apl_packed_up(depth, 2) : depth);
-            panel.ahead_step = apl_packed_up(n_bytes, (m_to - m_from) * times);
-            panel.ahead =
-                n_packed + (c + 1 < n_to ? c + 1 : n_from) * n_bytes + (i - m_from) * times * panel.ahead_step;
-            const int64_t* const column = columns + 3 * c * p->kernels[0].columns;
-            const struct apl_packed_tile where = {
-                apl_packed_least(p->kernels[0].rows, b->m - i * p->kernels[0].rows),
-                width,
-                kernel->rows,
-                kernel->columns,
-                rows + (i - m_from) * p->kernels[0].rows,
-                row_indices + (i - m_from) * p->kernels[0].rows,
-                column,
-                column + p->kernels[0].columns,
-                column + 2 * p->kernels[0].columns,
-            };
-            // A few steps are over before lines are there: those of the next tile are asked for.
-            struct apl_packed_tile next = where;
-            if (depth < kFewSteps && i + 1 < m_to) {
-              next.rows = apl_packed_least(p->kernels[0].rows, b->m - (i + 1) * p->kernels[0].rows);
-              next.row += p->kernels[0].rows;
-            }
-            kernel->compute(arguments, batch, depth, &panel,
-                            n_packed + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes), tile, first,
-                            apl_packed_fetched(&next, last));
-            if (!last) continue;
-            p->store(arguments, batch, &where, tile);
-          }
-      }
-      apl_packed_wait(all);
-    }
+struct apl_packed_block {
+  int64_t number, j, n_panels;
+  int64_t q, depth;
+  bool first, last;
+};
+
+// Steps of the depth from `begin` to `end`.
+static inline struct apl_packed_block apl_packed_block_at(const struct apl_packed_blocks* b, int64_t number, int64_t j,
+                                                          int64_t q, int64_t begin, int64_t end, int64_t all_n) {
+  const struct apl_packed_block block = {number,
+                                         j,
+                                         apl_packed_least(b->n_panels, all_n - j),
+                                         q,
+                                         apl_packed_least(b->depth, end - q),
+                                         q == begin,
+                                         b->k_parts == 1 && q + b->depth >= end};
+  return block;
+}
+
+static inline void apl_packed_find_steps(const struct apl_packed* p, const struct apl_packed_blocks* b,
+                                         const struct apl_packed_block* at, struct apl_packed_tables* tables,
+                                         int64_t* steps) {
+  if (tables->q == at->q && tables->m.depth == at->depth) return;
+  tables->q = at->q;
+  struct apl_packed_panel *const m = &tables->m, *const n = &tables->n;
+  for (int32_t o = 0; o < p->m_operands; ++o) {
+    m->step[o] = steps + o * b->depth;
+    apl_packed_steps(p, &p->m_step[o], at->q, at->depth, steps + o * b->depth);
+  }
+  int64_t* const n_steps = steps + p->m_operands * b->depth;
+  for (int32_t o = 0; o < p->n_operands; ++o) {
+    n->step[o] = n_steps + o * b->depth;
+    apl_packed_steps(p, &p->n_step[o], at->q, at->depth, n_steps + o * b->depth);
+  }
+  int64_t* const m_runs = n_steps + p->n_operands * b->depth;
+  int64_t* const n_runs = m_runs + 2 * b->depth;
+  m->depth = n->depth = at->depth;
+  n->first = n_runs, n->length = n_runs + b->depth, n->stride = p->n_stride;
+  n->runs = apl_packed_step_runs(n_steps, b->depth, p->n_operands, at->depth, p->n_stride, n_runs, n_runs + b->depth);
+  m->first = m_runs, m->length = m_runs + b->depth, m->stride = p->m_stride;
+  m->runs = apl_packed_step_runs(steps, b->depth, p->m_operands, at->depth, p->m_stride, m_runs, m_runs + b->depth);
+}
+
+static inline struct apl_packed_tables* apl_packed_tables_of(const struct apl_packed_space* s, char* mine) {
+  return (struct apl_packed_tables*)(void*)(mine + s->m_panels + s->m_rows + s->steps);
+}
+
+// Packs panels `from` to `to` of N of a block.
+static void apl_packed_columns(const struct apl_packed* p, const struct apl_packed_blocks* b,
+                               const struct apl_packed_space* s, const void* arguments,
+                               const struct apl_packed_block* at, int64_t from, int64_t to, char* team, char* mine) {
+  struct apl_packed_tables* const tables = apl_packed_tables_of(s, mine);
+  apl_packed_find_steps(p, b, at, tables, (int64_t*)(void*)(mine + s->m_panels + s->m_rows));
+  int64_t batch[kPackedRank] = {0}, positions[kPackedOperands][kPackedRows];
+  apl_packed_batch_of(p, at->number, batch);
+  for (int64_t c = from; c < to; ++c) {
+    const int64_t begin = (at->j + c) * p->kernels[0].columns;
+    const int64_t width = apl_packed_least(p->kernels[0].columns, b->n - begin);
+    apl_packed_rows(&p->n, p->n_row, p->n_operands, begin, width, apl_packed_kernel_of(p, width)->columns, positions,
+                    &tables->n);
+    p->pack_n(arguments, batch, &tables->n, team + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes));
+    if (!at->last) continue;
+    int64_t* const column = (int64_t*)(void*)(team + s->n_panels) + 3 * c * p->kernels[0].columns;
+    apl_packed_positions(&p->n, &p->n_result, begin, width, column);
+    apl_packed_positions(&p->n, &p->n_index, begin, width, column + p->kernels[0].columns);
+    apl_packed_runs(column, column + p->kernels[0].columns, width, column + 2 * p->kernels[0].columns);
   }
 }
 
-// All results of one batch from the accumulators of parts of the depth, in the order of the depth, by the threads of a
-// team.
+// Computes part `part` of a block, whose panels of N are packed; those of M are packed here.
+static void apl_packed_part(const struct apl_packed* p, const struct apl_packed_blocks* b,
+                            const struct apl_packed_space* s, const void* arguments, const struct apl_packed_block* at,
+                            int64_t part, char* team, char* mine) {
+  enum { kFewSteps = 256 };
+  char* const n_packed = team;
+  int64_t* const columns = (int64_t*)(void*)(team + s->n_panels);
+  char* const partial = team + s->n_panels + s->columns;
+  char* const m_packed = mine;
+  int64_t* const rows = (int64_t*)(void*)(mine + s->m_panels);
+  int64_t* const row_indices = rows + b->m_panels * p->kernels[0].rows;
+  struct apl_packed_tables* const tables = apl_packed_tables_of(s, mine);
+  struct apl_packed_panel* const panel = &tables->m;
+  const int64_t all_m = apl_packed_up(b->m, p->kernels[0].rows);
+  const int64_t m_part = part / b->n_parts, n_part = part % b->n_parts;
+  const int64_t m_from = all_m * m_part / b->m_parts, m_to = all_m * (m_part + 1) / b->m_parts;
+  const int64_t n_from = at->n_panels * n_part / b->n_parts, n_to = at->n_panels * (n_part + 1) / b->n_parts;
+  if (n_from == n_to) return;
+  apl_packed_find_steps(p, b, at, tables, (int64_t*)(void*)(mine + s->m_panels + s->m_rows));
+  int64_t batch[kPackedRank] = {0}, positions[kPackedOperands][kPackedRows];
+  apl_packed_batch_of(p, at->number, batch);
+  char local[kPackedRows * kPackedRows] __attribute__((aligned(64)));
+  for (int64_t i = m_from; i < m_to; ++i) {
+    const int64_t from = i * p->kernels[0].rows, height = apl_packed_least(p->kernels[0].rows, b->m - from);
+    apl_packed_rows(&p->m, p->m_row, p->m_operands, from, height, p->kernels[0].rows, positions, panel);
+    p->pack_m(arguments, batch, panel,
+              m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes));
+    if (!at->last) continue;
+    apl_packed_positions(&p->m, &p->m_result, from, height, rows + (i - m_from) * p->kernels[0].rows);
+    apl_packed_positions(&p->m, &p->m_index, from, height, row_indices + (i - m_from) * p->kernels[0].rows);
+  }
+  const int64_t tile_bytes = apl_packed_lines(p->kernels[0].rows * p->kernels[0].columns * p->accumulator_bytes);
+  for (int64_t c = n_from; c < n_to; ++c)
+    for (int64_t i = m_from; i < m_to; ++i) {
+      char* const tile = at->first && at->last ? local : partial + (i * b->n_panels + c) * tile_bytes;
+      const int64_t width = apl_packed_least(p->kernels[0].columns, b->n - (at->j + c) * p->kernels[0].columns);
+      const struct apl_packed_kernel* const kernel = apl_packed_kernel_of(p, width);
+      panel->packed = m_packed + (i - m_from) * apl_packed_lines(b->depth * p->kernels[0].rows * p->m_bytes);
+      // N's next panel comes from farther away than the rest, a share of it with each tile.
+      const int64_t n_bytes = apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes);
+      const int64_t times = apl_packed_most(1, p->pairs ? apl_packed_up(at->depth, 2) : at->depth);
+      panel->ahead_step = apl_packed_up(n_bytes, (m_to - m_from) * times);
+      panel->ahead = n_packed + (c + 1 < n_to ? c + 1 : n_from) * n_bytes + (i - m_from) * times * panel->ahead_step;
+      const int64_t* const column = columns + 3 * c * p->kernels[0].columns;
+      const struct apl_packed_tile where = {
+          apl_packed_least(p->kernels[0].rows, b->m - i * p->kernels[0].rows),
+          width,
+          kernel->rows,
+          kernel->columns,
+          rows + (i - m_from) * p->kernels[0].rows,
+          row_indices + (i - m_from) * p->kernels[0].rows,
+          column,
+          column + p->kernels[0].columns,
+          column + 2 * p->kernels[0].columns,
+      };
+      // A few steps are over before lines are there: those of the next tile are asked for.
+      struct apl_packed_tile next = where;
+      if (at->depth < kFewSteps && i + 1 < m_to) {
+        next.rows = apl_packed_least(p->kernels[0].rows, b->m - (i + 1) * p->kernels[0].rows);
+        next.row += p->kernels[0].rows;
+      }
+      kernel->compute(arguments, batch, at->depth, panel,
+                      n_packed + c * apl_packed_lines(b->depth * p->kernels[0].columns * p->n_bytes), tile, at->first,
+                      apl_packed_fetched(&next, at->last));
+      if (!at->last) continue;
+      p->store(arguments, batch, &where, tile);
+    }
+}
+
+// Steps of the depth from `begin` to `end` in one batch, by one thread.
+static void apl_packed_batch(const struct apl_packed* p, const struct apl_packed_blocks* b,
+                             const struct apl_packed_space* s, const void* arguments, int64_t number, int64_t begin,
+                             int64_t end, char* team, char* mine) {
+  const int64_t all_n = apl_packed_up(b->n, p->kernels[0].columns);
+  for (int64_t j = 0; j < all_n; j += b->n_panels)
+    for (int64_t q = begin; q == begin || q < end; q += b->depth) {
+      const struct apl_packed_block at = apl_packed_block_at(b, number, j, q, begin, end, all_n);
+      apl_packed_columns(p, b, s, arguments, &at, 0, at.n_panels, team, mine);
+      for (int64_t part = 0; part < b->m_parts * b->n_parts; ++part)
+        apl_packed_part(p, b, s, arguments, &at, part, team, mine);
+    }
+}
+
+// Results `from` to `to` of one batch, by tiles, from the accumulators of parts of the depth, in the order of the
+// depth.
 static void apl_packed_combine(const struct apl_packed* p, const struct apl_packed_blocks* b,
                                const struct apl_packed_space* s, const void* arguments, int64_t number, char* space,
-                               const struct apl_packed_team* all, int64_t me) {
+                               int64_t from, int64_t to) {
   const int64_t rows = p->kernels[0].rows, columns = p->kernels[0].columns;
   const int64_t tile_bytes = apl_packed_lines(rows * columns * p->accumulator_bytes);
-  const int64_t tiles = apl_packed_up(b->m, rows) * b->n_panels;
   int64_t batch[kPackedRank] = {0}, at[5][kPackedRows];
   apl_packed_batch_of(p, number, batch);
-  for (int64_t t = me; t < tiles; t += all->there) {
+  for (int64_t t = from; t < to; ++t) {
     const int64_t row = t / b->n_panels * rows, column = t % b->n_panels * columns;
     const int64_t height = apl_packed_least(rows, b->m - row), width = apl_packed_least(columns, b->n - column);
     apl_packed_positions(&p->m, &p->m_result, row, height, at[0]);

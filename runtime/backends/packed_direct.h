@@ -9,7 +9,14 @@ struct apl_packed_items {
   int64_t batch, m, n, k;
   int64_t m_parts, n_parts, rows, columns, depth;  // of an item, at most
   int64_t threads;
-  int64_t n_panels, steps, m_table, n_table, partial, thread;  // bytes of a thread
+  int64_t n_panels, steps, m_table, n_table, partial, kept, thread;  // bytes of a thread
+};
+
+// What a thread keeps from one unit of work to the next: what its tables and panels are of; -1: of nothing.
+struct apl_packed_kept {
+  int64_t m_part, n_part, number, q;
+  int64_t batch[kPackedRank];
+  struct apl_packed_panel m, n;
 };
 
 static inline int64_t apl_packed_pad(const struct apl_packed* p) {
@@ -67,7 +74,8 @@ static inline struct apl_packed_items apl_packed_cut_items(const struct apl_pack
   b.m_table = apl_packed_lines((p->m_operands + 2) * (b.rows + 2 * pad) * (int64_t)sizeof(int64_t));
   b.n_table = apl_packed_lines((p->n_operands + 3) * (wide + columns) * (int64_t)sizeof(int64_t));
   b.partial = b.depth >= b.k ? 0 : apl_packed_lines((b.rows + pad) * wide * p->accumulator_bytes + tiles * kPackedLine);
-  b.thread = b.n_panels + b.steps + b.m_table + b.n_table + b.partial;
+  b.kept = apl_packed_lines((int64_t)sizeof(struct apl_packed_kept));
+  b.thread = b.n_panels + b.steps + b.m_table + b.n_table + b.partial + b.kept;
   return b;
 }
 
@@ -91,7 +99,11 @@ static inline int64_t apl_packed_tile_bytes(const struct apl_packed* p, const st
   return apl_packed_lines((int64_t)kernel->rows * kernel->columns * p->accumulator_bytes);
 }
 
-// Items `from` to `to`, those of one part of N one after the other.
+static inline struct apl_packed_kept* apl_packed_kept_of(const struct apl_packed_items* b, char* space) {
+  return (struct apl_packed_kept*)(void*)(space + b->thread - b->kept);
+}
+
+// Items `from` to `to`, those of one part of N one after the other, in the memory of a thread.
 static void apl_packed_some_items(const struct apl_packed* p, const struct apl_packed_items* b, const void* arguments,
                                   char* space, int64_t from, int64_t to) {
   char* const n_packed = space;
@@ -107,16 +119,17 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
   int64_t* const n_result = n_table + p->n_operands * n_apart;
   int64_t* const n_index = n_result + n_apart;
   int64_t* const n_runs = n_index + n_apart;
-  int64_t batch[kPackedRank] = {0}, positions[kPackedOperands][kPackedRows];
-  struct apl_packed_panel m_panel = {0}, n_panel = {0};
+  int64_t positions[kPackedOperands][kPackedRows];
+  struct apl_packed_kept* const has = apl_packed_kept_of(b, space);
+  struct apl_packed_panel *const m_panel = &has->m, *const n_panel = &has->n;
+  int64_t* const batch = has->batch;
   char local[kPackedRows * kPackedRows] __attribute__((aligned(64)));
-  int64_t has_m = -1, has_n = -1, has_batch = -1, has_depth = -1;  // what tables and panels are of
   for (int64_t item = from; item < to; ++item) {
     const int64_t m_part = item % b->m_parts, n_part = item / b->m_parts % b->n_parts;
     const int64_t number = item / b->m_parts / b->n_parts;
     const int64_t row = m_part * b->rows, rows = apl_packed_least(b->rows, b->m - row);
     const int64_t column = n_part * b->columns, columns = apl_packed_least(b->columns, b->n - column);
-    if (has_m != m_part) {
+    if (has->m_part != m_part) {
       for (int32_t o = 0; o < p->m_operands; ++o) {
         int64_t* const at = m_table + o * m_apart;
         apl_packed_positions(&p->m, &p->m_row[o], row, rows, at);
@@ -124,14 +137,14 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
       }
       apl_packed_positions(&p->m, &p->m_result, row, rows, m_result);
       apl_packed_positions(&p->m, &p->m_index, row, rows, m_index);
-      has_m = m_part;
+      has->m_part = m_part;
     }
-    bool same_n = has_batch == number && has_n == n_part;
-    if (has_batch != number) {
+    bool same_n = has->number == number && has->n_part == n_part;
+    if (has->number != number) {
       apl_packed_batch_of(p, number, batch);
-      has_batch = number;
+      has->number = number;
     }
-    if (has_n != n_part) {
+    if (has->n_part != n_part) {
       apl_packed_positions(&p->n, &p->n_result, column, columns, n_result);
       apl_packed_positions(&p->n, &p->n_index, column, columns, n_index);
       for (int32_t o = 0; o < p->n_operands; ++o)
@@ -145,22 +158,22 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
         apl_packed_runs(n_result + c, n_index + c, width, n_runs + c);
         c += width;
       }
-      has_n = n_part;
+      has->n_part = n_part;
     }
     for (int64_t q = 0; q == 0 || q < b->k; q += b->depth) {
       const int64_t depth = apl_packed_least(b->depth, b->k - q);
       const bool first = q == 0, last = q + b->depth >= b->k;
-      if (has_depth != q) {
+      if (has->q != q) {
         for (int32_t o = 0; o < p->m_operands; ++o) apl_packed_steps(p, &p->m_step[o], q, depth, steps + o * b->depth);
         for (int32_t o = 0; o < p->n_operands; ++o)
           apl_packed_steps(p, &p->n_step[o], q, depth, steps + (p->m_operands + o) * b->depth);
-        n_panel.depth = m_panel.depth = depth, n_panel.stride = p->n_stride;
-        n_panel.first = runs, n_panel.length = runs + b->depth;
-        n_panel.runs = apl_packed_step_runs(steps + p->m_operands * b->depth, b->depth, p->n_operands, depth,
-                                            p->n_stride, runs, runs + b->depth);
-        for (int32_t o = 0; o < p->n_operands; ++o) n_panel.step[o] = steps + (p->m_operands + o) * b->depth;
-        for (int32_t o = 0; o < p->m_operands; ++o) m_panel.step[o] = steps + o * b->depth;
-        has_depth = q;
+        n_panel->depth = m_panel->depth = depth, n_panel->stride = p->n_stride;
+        n_panel->first = runs, n_panel->length = runs + b->depth;
+        n_panel->runs = apl_packed_step_runs(steps + p->m_operands * b->depth, b->depth, p->n_operands, depth,
+                                             p->n_stride, runs, runs + b->depth);
+        for (int32_t o = 0; o < p->n_operands; ++o) n_panel->step[o] = steps + (p->m_operands + o) * b->depth;
+        for (int32_t o = 0; o < p->m_operands; ++o) m_panel->step[o] = steps + o * b->depth;
+        has->q = q;
         same_n = false;
       }
       char* packed = n_packed;
@@ -171,27 +184,27 @@ static void apl_packed_some_items(const struct apl_packed* p, const struct apl_p
             in_place ? &p->kernels[kPackedInPlace] : apl_packed_direct_kernels(p, columns - c);
         const int64_t width = apl_packed_least(columns - c, pair->columns);
         if (in_place) {
-          for (int32_t o = 0; o < p->n_operands; ++o) n_panel.row[o] = n_table + o * n_apart + c;
+          for (int32_t o = 0; o < p->n_operands; ++o) n_panel->row[o] = n_table + o * n_apart + c;
         } else if (!same_n) {
-          n_panel.rows = width, n_panel.most = pair->columns, n_panel.contiguous = width == pair->columns;
+          n_panel->rows = width, n_panel->most = pair->columns, n_panel->contiguous = width == pair->columns;
           for (int32_t o = 0; o < p->n_operands; ++o) {
             const int64_t* const at = n_table + o * n_apart + c;
-            n_panel.row[o] = at;
-            n_panel.contiguous = n_panel.contiguous && apl_packed_is_run(at, width);
+            n_panel->row[o] = at;
+            n_panel->contiguous = n_panel->contiguous && apl_packed_is_run(at, width);
             if (width == pair->columns) continue;
             for (int64_t r = 0; r < pair->columns; ++r) positions[o][r] = at[r < width ? r : 0];
-            n_panel.row[o] = positions[o];
+            n_panel->row[o] = positions[o];
           }
-          p->pack_n(arguments, batch, &n_panel, packed);
+          p->pack_n(arguments, batch, n_panel, packed);
         }
         for (int64_t r = 0; r < rows;) {
           const struct apl_packed_kernel* const kernel = in_place || 2 * (rows - r) > pair->rows ? pair : pair + 1;
           const int64_t height = apl_packed_least(kernel->rows, rows - r);
           char* const tile = first && last ? local : kept;
-          for (int32_t o = 0; o < p->m_operands; ++o) m_panel.row[o] = m_table + o * m_apart + r;
+          for (int32_t o = 0; o < p->m_operands; ++o) m_panel->row[o] = m_table + o * m_apart + r;
           const struct apl_packed_tile where = {height,      width,        kernel->rows, kernel->columns, m_result + r,
                                                 m_index + r, n_result + c, n_index + c,  n_runs + c};
-          kernel->compute(arguments, batch, depth, &m_panel, in_place ? (const void*)&n_panel : packed, tile, first,
+          kernel->compute(arguments, batch, depth, m_panel, in_place ? (const void*)n_panel : packed, tile, first,
                           apl_packed_fetched(&where, last));
           if (last) p->store(arguments, batch, &where, tile);
           kept += apl_packed_tile_bytes(p, kernel);
@@ -209,20 +222,32 @@ struct apl_packed_items_job {
   struct apl_packed_items items;
   const void* arguments;
   char* space;
+  int64_t units;
 };
 
-static void apl_packed_items_of(void* argument, struct apl_packed_team* team, int64_t me) {
+static void apl_packed_items_unit(void* argument, int64_t phase, int64_t unit, int64_t me) {
+  (void)phase;
   const struct apl_packed_items_job* const job = (const struct apl_packed_items_job*)argument;
   const struct apl_packed_items* const b = &job->items;
   const int64_t items = b->batch * b->m_parts * b->n_parts;
-  apl_packed_some_items(job->p, b, job->arguments, job->space + me * b->thread, items * me / team->there,
-                        items * (me + 1) / team->there);
+  apl_packed_some_items(job->p, b, job->arguments, job->space + me * b->thread, items * unit / job->units,
+                        items * (unit + 1) / job->units);
 }
 
 static inline int64_t apl_packed_run_direct(const struct apl_packed* p, const void* arguments, void* space) {
-  struct apl_packed_items_job job = {p, apl_packed_cut_items(p), arguments, (char*)space};
-  if (!space) return job.items.threads * job.items.thread;
-  apl_packed_in_parallel(job.items.threads, apl_packed_items_of, &job);
+  enum { kUnits = 4 };  // of a thread, at most: some threads have more to do, or no core
+  struct apl_packed_items_job job = {p, apl_packed_cut_items(p), arguments, (char*)space, 0};
+  const struct apl_packed_items* const b = &job.items;
+  if (!space) return b->threads * b->thread;
+  for (int64_t me = 0; me < b->threads; ++me) {
+    struct apl_packed_kept* const kept = apl_packed_kept_of(b, job.space + me * b->thread);
+    memset(kept, 0, sizeof *kept);
+    kept->m_part = kept->n_part = kept->number = kept->q = -1;
+  }
+  const int64_t items = b->batch * b->m_parts * b->n_parts;
+  job.units = b->threads > 1 ? apl_packed_least(items, kUnits * b->threads) : apl_packed_least(items, 1);
+  const struct apl_work work = {apl_packed_items_unit, &job, 1, {job.units, 0}};
+  apl_packed_in_parallel(b->threads, &work);
   return 0;
 }
 

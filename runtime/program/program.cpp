@@ -78,6 +78,7 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   state->remarks = options.remarks;
   state->entries = options.entries;
   state->object = std::move(*object);
+  share_pool(state->object);
   if (kernel_text.empty())
     if (const auto* text = static_cast<const char*>(state->object.symbol("apl_kernel_text"))) kernel_text = text;
   if (auto loaded = (*backend)->load(kernel_text); !loaded) return std::move(loaded).error();

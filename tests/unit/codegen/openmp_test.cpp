@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "codegen/emit/load.h"
@@ -18,9 +20,8 @@ namespace {
 using apl::HostValue;
 using emitted::take;
 
-// A sum that is worth threads.
-apl::Program program_of_sums() {
-  const apl::Module source = emitted::compiled("sums.fut", "entry sums [n] (xs: [n]i64) : i64 = reduce (+) 0 xs");
+apl::Program program_of(const char* text) {
+  const apl::Module source = emitted::compiled("program.fut", text);
   apl::ProgramOptions options;
   options.backend = "c";
   options.c_flags = {"-O1"};
@@ -29,6 +30,31 @@ apl::Program program_of_sums() {
       apl::parse_pipeline(apl::standard_pipeline(apl::Stage::memory, apl::Machine::cpu), apl::PassRegistry::builtin()));
   take(apl::run_pipeline(module, pipeline, {}));
   return take(apl::load_program(module, options));
+}
+
+// A sum that is worth threads.
+apl::Program program_of_sums() { return program_of("entry sums [n] (xs: [n]i64) : i64 = reduce (+) 0 xs"); }
+
+// A product that is, and is packed; whether all elements are right.
+bool multiplies(apl::Program& program) {
+  constexpr std::int64_t kSize = 160;
+  HostValue ones = HostValue::zeros(apl::ScalarType::i32, {kSize, kSize}), wanted = ones;
+  for (std::int64_t k = 0; k < kSize * kSize; ++k) {
+    reinterpret_cast<std::int32_t*>(ones.data.data())[k] = 1;
+    reinterpret_cast<std::int32_t*>(wanted.data.data())[k] = static_cast<std::int32_t>(kSize);
+  }
+  return take(program.call("mm", {ones, ones})).at(0).data == wanted.data;
+}
+
+apl::Program program_of_products() {
+  return program_of(
+      "entry mm [n][m][k] (A: [n][m]i32) (B: [m][k]i32) : [n][k]i32 =\n"
+      "  map (\\a -> map (\\b -> i32.sum (map2 (*) a b)) (transpose B)) A");
+}
+
+std::size_t threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
 std::int64_t sum_of_ones(apl::Program& program, std::int64_t n) {
@@ -59,6 +85,8 @@ int omp_in_parallel(void) { return 0; }
 int omp_get_max_threads(void) { return 4; }
 int omp_get_num_threads(void) { return 1; }
 int omp_get_thread_num(void) { return 0; }
+int bound;
+int omp_get_proc_bind(void) { return bound; }
 )";
 
 struct Loaded {
@@ -92,6 +120,31 @@ TEST_CASE("OpenMP: programs run on the threads of a runtime that the process has
   REQUIRE(regions);
   CHECK(*regions == 0);
   CHECK(sum_of_ones(program, kMany) == kMany);
+  CHECK(*regions > 0);
+}
+
+TEST_CASE("OpenMP: products of all programs run on one pool of threads, or where OpenMP binds threads on those") {
+  auto folder = take(apl::TemporaryFolder::make("/tmp"));
+  const std::string all = std::string(kCounting) + "void omp_set_num_threads(int threads) { (void)threads; }\n";
+  const Loaded runtime(compiled_runtime(folder.path(), "libgomp-89ab.so.1", all));
+  REQUIRE(runtime.handle);
+  const auto* regions = static_cast<const int*>(dlsym(runtime.handle, "regions"));
+  auto* bound = static_cast<int*>(dlsym(runtime.handle, "bound"));
+  REQUIRE(regions);
+  REQUIRE(bound);
+  const std::size_t before = threads_of_process();
+  {
+    apl::Program first = program_of_products();
+    CHECK(multiplies(first));
+    CHECK(threads_of_process() == before + 3);
+  }
+  // The pool outlives the program.
+  apl::Program second = program_of_products();
+  CHECK(multiplies(second));
+  CHECK(threads_of_process() == before + 3);
+  CHECK(*regions == 0);
+  *bound = 1;
+  CHECK(multiplies(second));
   CHECK(*regions > 0);
 }
 
