@@ -128,10 +128,7 @@ class _Function:
             # Sizes are named as the parameters' types name them.
             text_sizes = sorted({word for p in self.entry.params for word in _sizes_of(p.type)} | (set(names) & set()))
             head = " ".join([f"[{batch}]"] + [f"[{s}]" for s in text_sizes])
-            results = len(self.entry.outputs)
-            body = f"map{len(mapped) if len(mapped) > 1 else ''} (\\{' '.join(mapped)} -> {self.entry.name} {' '.join(arguments)}) {' '.join(mapped)}"
-            if results > 1:
-                body = f"unzip{results if results > 2 else ''} ({body})"
+            body = _mapped(f"{self.entry.name} {' '.join(arguments)}", mapped, len(self.entry.outputs))
             text = f"{source}\nentry {name} {head} {' '.join(params)} = {body}\n"
             module = Compiler(**self.settings).parse(text, self.module._raw.file)
             self.batched[key] = _Function(module, module.entries[name], self.settings)
@@ -151,6 +148,49 @@ class _Function:
         self.alone = tuple(letters[t] for t in letters if all(t not in o.shape for o in self.entry.outputs))
         self.whole_dims = [[letters[text] in self.alone for text in v.shape] for v in self.entry.inputs]
         return f"{left} -> {right}"
+
+
+def _grouped(names: Sequence[str]) -> Any:
+    """Names in nested lists of `_MOST` at most."""
+    groups = list(names)
+    while len(groups) > _MOST:
+        groups = [groups[k] if k + 1 == len(groups) else groups[k : k + _MOST] for k in range(0, len(groups), _MOST)]
+    return groups
+
+
+_MOST = 5  # arrays of Futhark's map, zip and unzip
+
+
+def _pattern(tree: Any) -> str:
+    return tree if isinstance(tree, str) else f"({', '.join(map(_pattern, tree))})"
+
+
+def _zipped(tree: Any) -> str:
+    return tree if isinstance(tree, str) else f"({_numbered('zip', len(tree), 2)} {' '.join(map(_zipped, tree))})"
+
+
+def _numbered(name: str, count: int, plain: int) -> str:
+    return f"{name}{count if count > plain else ''}"
+
+
+def _mapped(call: str, arrays: Sequence[str], results: int) -> str:
+    """A map of `call` over arrays, whose elements have their names, that gives an array for each result."""
+    tree = _grouped(arrays)
+    names = [f"r{k}" for k in range(results)]
+    made = _grouped(names)
+    if results > _MOST:
+        call = f"let {_pattern(names)} = {call} in {_pattern(made)}"
+    body = (f"{_numbered('map', len(tree), 1)} (\\{' '.join(map(_pattern, tree))} -> {call})"
+            f" {' '.join(map(_zipped, tree))}")
+    if results == 1:
+        return body
+    lines, parts = [], [(made, body)]
+    while parts:
+        part, value = parts.pop(0)
+        inner = [each if isinstance(each, str) else f"p{len(lines)}_{k}" for k, each in enumerate(part)]
+        lines.append(f"let {_pattern(inner)} = {_numbered('unzip', len(part), 2)} ({value})")
+        parts += [(each, name) for each, name in zip(part, inner) if each is not name]
+    return f"{' '.join(lines)} in {_pattern(names)}"
 
 
 def _sizes_of(type_: str) -> list[str]:

@@ -73,6 +73,22 @@ class Jax(unittest.TestCase):
         np.testing.assert_array_equal(xs, 2 * batch[0])
         self.assertEqual(ys.shape, (8, 12))
 
+    def test_vmap_of_many_arguments_and_results(self):
+        for arguments, results in ((6, 1), (7, 3), (5, 6), (12, 7), (1, 11), (27, 26)):
+            params = " ".join(f"(x{k}: [n]f32)" for k in range(arguments))
+            parts = [f"map2 (\\x y -> x + {k} * y) x{k % arguments} x{(k + arguments - 1) % arguments}" for k in range(results)]
+            type_ = ", ".join(["[n]f32"] * results)
+            many = apl.jax.function(f"entry many [n] {params} : ({type_}) = ({', '.join(parts)})")
+            given = [ints(k, (3, 4)) for k in range(arguments)]
+            got = jax.vmap(many)(*given)
+            want = [given[k % arguments] + k * given[(k + arguments - 1) % arguments] for k in range(results)]
+            for one, other in zip(got if results > 1 else (got,), want, strict=True):
+                np.testing.assert_array_equal(one, other)
+            # The last argument alone, of one that others share.
+            got = jax.vmap(many, in_axes=(*[None] * (arguments - 1), 0))(*[a[0] for a in given[:-1]], given[-1])
+            first = got if results == 1 else got[0]
+            np.testing.assert_array_equal(first, np.broadcast_to(given[0][0], (3, 4)) if arguments > 1 else given[0])
+
     def test_shards(self):
         mesh = Mesh(np.array(jax.devices()), ("x",))
         rows = NamedSharding(mesh, P("x", None))
