@@ -438,16 +438,28 @@ class Program:
         self.entries = _entries(raw.entries())
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_") or name not in self.entries:
-            raise AttributeError(f"the program has no entry {name!r}; it has {', '.join(self.entries)}")
+        # Copiers and debuggers ask for attributes of objects that have none yet.
+        entries = self.__dict__.get("entries", {})
+        if name.startswith("_") or name not in entries:
+            raise AttributeError(f"the program has no entry {name!r}; it has {', '.join(entries)}")
 
         def entry(*arguments: Any, wait: bool = True) -> Any:
             return self.call(name, *arguments, wait=wait)
 
         entry.__name__ = name
-        params = ", ".join(f"{p.name}: {p.type}" for p in self.entries[name].params)
-        entry.__doc__ = f"{name}({params}) -> {', '.join(self.entries[name].results)}"
+        params = ", ".join(f"{p.name}: {p.type}" for p in entries[name].params)
+        entry.__doc__ = f"{name}({params}) -> {', '.join(entries[name].results)}"
         return entry
+
+    # As a function is: a copy is the same code.
+    def __copy__(self) -> "Program":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Program":
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a program is code in this process and cannot be pickled; compile it in each process")
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *self.entries]

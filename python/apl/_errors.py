@@ -48,6 +48,16 @@ class Error(Exception):
         self.hint = first.hint
         super().__init__("".join(d.text for d in diagnostics).rstrip("\n"))
 
+    # Errors of worker processes are pickled, and made again by their diagnostics, not by their text.
+    def __reduce__(self) -> tuple:
+        return type(self), (self.diagnostics,), self.__dict__
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.diagnostics == other.diagnostics
+
+    def __hash__(self) -> int:
+        return hash(tuple(d.text for d in self.diagnostics))
+
 
 class ProgramError(Error):
     """The program is wrong, or its arguments are: `syntax.*`, `type.*`, `consume.*`, `ir.*`, `run.*`."""

@@ -1,7 +1,9 @@
 """The package for Python: arrays without copies, passes, remarks, sparse matrices, errors."""
 
+import copy
 import gc
 import os
+import pickle
 import threading
 import unittest
 
@@ -405,6 +407,39 @@ class Passes(unittest.TestCase):
             with self.assertRaises(apl.LimitationError) as caught:
                 apl.compile("entry f (xs: []i32) = map (+ 1) xs", backend="cuda")
             self.assertEqual(caught.exception.code, "unsupported.backend")
+
+    def test_errors_are_pickled_and_copied(self):
+        def raised(call):
+            with self.assertRaises(apl.Error) as caught:
+                call()
+            return caught.exception
+
+        program = apl.compile(SOURCE)
+        errors = [
+            raised(lambda: apl.compile("entry f (x: i32) = x +\n  y\n", name="wrong.fut")),
+            raised(lambda: apl.compile("entry f (x: i32) = x", backend="abacus")),
+            raised(lambda: program.third(np.zeros(2, np.float32))),
+        ]
+        others = (apl.LimitationError, apl.BugError, apl.MachineError)
+        errors += [type_(errors[0].diagnostics) for type_ in others]
+        for error in errors:
+            error.add_note("in a worker")
+            for other in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+                self.assertIs(type(other), type(error))
+                self.assertEqual(other, error)
+                self.assertEqual(hash(other), hash(error))
+                self.assertEqual((str(other), other.code, other.place), (str(error), error.code, error.place))
+                self.assertEqual(other.__notes__, ["in a worker"])
+        self.assertNotEqual(errors[0], errors[1])
+
+    def test_copies_of_programs(self):
+        program = apl.compile("entry twice (xs: []f32) = map (* 2) xs")
+        for other in (copy.copy(program), copy.deepcopy([program])[0]):
+            self.assertEqual(other.twice([1.5]).tolist(), [3])
+        with self.assertRaisesRegex(TypeError, "compile it in each process"):
+            pickle.dumps(program)
+        with self.assertRaisesRegex(AttributeError, "no entry 'none'"):
+            apl.Program.__new__(apl.Program).none
 
 
 class Cuda(unittest.TestCase):
