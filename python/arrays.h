@@ -157,8 +157,33 @@ inline apl::Scalar number(nb::handle object, apl::ScalarType type) {
   throw wrong("a number of type " + name + " is wanted, not " + described(object));
 }
 
+// Tensors of torch whose gradients would be lost.
+inline void refuse_gradient(nb::handle object) {
+  if (nb::hasattr(object, "requires_grad") && nb::isinstance<nb::bool_>(object.attr("requires_grad")) &&
+      nb::cast<bool>(object.attr("requires_grad")))
+    throw wrong("a tensor that requires a gradient: entries have no derivative in torch; call `.detach()` on it");
+}
+
+// What to write for an array of another element type; empty where nothing is surely right.
+inline std::string conversion(nb::handle object, const std::string& name, apl::ScalarType wanted) {
+  const std::string module = nb::cast<std::string>(nb::str(nb::handle(Py_TYPE(object.ptr())).attr("__module__")));
+  const std::string package = module.substr(0, module.find('.'));
+  if (wanted == apl::ScalarType::unit) return {};
+  const std::string short_name(apl::to_text(wanted));
+  const std::string type = wanted == apl::ScalarType::boolean ? package == "torch" ? "bool" : "bool_"
+                           : wanted == apl::ScalarType::bf16  ? "bfloat16"
+                           : apl::is_float(wanted)            ? "float" + short_name.substr(1)
+                           : apl::is_signed(wanted)           ? "int" + short_name.substr(1)
+                                                              : "uint" + short_name.substr(1);
+  if (package == "torch") return "write `" + name + ".to(torch." + type + ")`";
+  if (package == "jax" || package == "jaxlib") return "write `" + name + ".astype(jax.numpy." + type + ")`";
+  if (package == "numpy" && wanted != apl::ScalarType::bf16) return "write `" + name + ".astype(numpy." + type + ")`";
+  return {};
+}
+
 inline void take(nb::handle object, const apl::ValueType& wanted, Given& given) {
   refuse_mask(object);
+  refuse_gradient(object);
   if (wanted.rank == 0) {
     given.scalar = apl::HostValue::scalar(number(object, wanted.element));
     given.value.type = wanted.element;

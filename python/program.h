@@ -39,8 +39,13 @@ class Program {
       const nb::gil_scoped_release release;
       return program_.call_in_place(entry, values, wait);
     }();
+    if (!results) {
+      apl::Diagnostic error = std::move(results).error();
+      if (error.code == apl::Code::run_argument && error.hint.empty()) error.hint = hint(*type, given, arguments);
+      throw Failed{{std::move(error)}, {}, {}};
+    }
     nb::list all;
-    for (const apl::OwnedValue& result : need(std::move(results))) all.append(as_object(result, like, device_));
+    for (const apl::OwnedValue& result : *results) all.append(as_object(result, like, device_));
     return all;
   }
 
@@ -86,6 +91,19 @@ class Program {
   apl::Program& program() { return program_; }
 
  private:
+  // For the first array that has another element type than its parameter, and no other fault.
+  static std::string hint(const apl::EntryType& type, const std::vector<Given>& given, const nb::list& arguments) {
+    std::size_t k = 0;
+    for (const apl::EntryType::Param& param : type.params)
+      for (std::size_t v = 0; v < param.values; ++v, ++k) {
+        const apl::ValueType& wanted = type.inputs[k];
+        const apl::BorrowedValue& value = given[k].value;
+        if (value.matrix || value.type == wanted.element) continue;
+        return value.shape.size() == wanted.rank ? conversion(arguments[k], param.name, wanted.element) : std::string();
+      }
+    return {};
+  }
+
   apl::Program program_;
   int device_;  // of backend cuda
 };

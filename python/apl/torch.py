@@ -52,8 +52,8 @@ def operator(
 
     Tensors of the CPU are computed with by backend "c", those of a GPU by "cuda" on the current stream of their device,
     whose results may still be under way when it returns: with `wait` it does not return before, and a failed check is
-    raised by the call itself, not by a later one. Tensors are not copied if they are contiguous. It has no derivative.
-    Settings are those of apl.Compiler.
+    raised by the call itself, not by a later one. Tensors are not copied if they are contiguous. It has no derivative:
+    tensors that require gradients are an error, except under `torch.no_grad()`. Settings are those of apl.Compiler.
     """
     compiler = Compiler(**settings)
     module = source if isinstance(source, Module) else compiler.parse(source)
@@ -137,4 +137,14 @@ def operator(
     if has_tensors:
         _library.impl(unique, on_cuda, "CUDA")
     torch.library.register_fake(f"apl::{unique}", fake)
+    if has_tensors:
+        # Called where a derivative would be recorded, not under `torch.no_grad()`.
+        def refuse(ctx: Any, inputs: Any, output: Any) -> None:
+            first = next(k for k, a in enumerate(inputs) if isinstance(a, torch.Tensor) and a.requires_grad)
+            raise NotImplementedError(
+                f"entry {entry} has no derivative in torch, and argument {info.inputs[first].name} requires a gradient: "
+                "call `.detach()` on it, or the operator under `torch.no_grad()`"
+            )
+
+        torch.library.register_autograd(f"apl::{unique}", lambda ctx, *grads: None, setup_context=refuse, lib=_library)
     return getattr(torch.ops.apl, unique).default

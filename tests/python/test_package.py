@@ -441,6 +441,40 @@ class Passes(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "no entry 'none'"):
             apl.Program.__new__(apl.Program).none
 
+    def test_arrays_of_another_element_type(self):
+        program = apl.compile(SOURCE)
+        with self.assertRaises(apl.ProgramError) as caught:
+            program.same(np.zeros(3))
+        self.assertEqual(caught.exception.hint, "write `xs.astype(numpy.float32)`")
+        self.assertIn("hint: write `xs.astype(numpy.float32)`", str(caught.exception))
+        with self.assertRaises(apl.ProgramError) as caught:
+            program.flags(np.zeros(3, np.int8))
+        self.assertEqual(caught.exception.hint, "write `xs.astype(numpy.bool_)`")
+        # Another rank is another fault.
+        with self.assertRaises(apl.ProgramError) as caught:
+            program.same(np.zeros((3, 3)))
+        self.assertEqual(caught.exception.hint, "")
+
+    def test_tensors_that_require_gradients(self):
+        class Tensor:
+            requires_grad = True
+
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, **options):
+                return self.array.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        xs = Tensor(np.arange(3, dtype=np.float32))
+        program = apl.compile(SOURCE)
+        with self.assertRaisesRegex(apl.ProgramError, "call `.detach\\(\\)`"):
+            program.same(xs)
+        xs.requires_grad = False
+        self.assertEqual(program.same(xs).tolist(), [0, 1, 2])
+
 
 class Cuda(unittest.TestCase):
     """Backend "cuda" over a driver that emulates it, if there is one in APL_TEST_DRIVER."""

@@ -50,6 +50,19 @@ class Torch(unittest.TestCase):
         with self.assertRaises(apl.ProgramError):
             apl.torch.operator(SOURCE, "third")(torch.zeros(2))
 
+    def test_tensors_that_require_gradients(self):
+        mm = apl.torch.operator(SOURCE, "mm")
+        weights = self.b.clone().requires_grad_()
+        with self.assertRaisesRegex(NotImplementedError, "argument B requires a gradient: call `.detach"):
+            mm(self.a, weights)
+        with self.assertRaisesRegex(Exception, "requires a gradient"):
+            torch.compile(lambda a, b: mm(a, b) + 1)(self.a, weights)
+        self.assertTrue(torch.equal(mm(self.a, weights.detach()), self.a @ self.b))
+        with torch.no_grad():
+            self.assertTrue(torch.equal(mm(self.a, weights), self.a @ self.b))
+        with self.assertRaisesRegex(apl.ProgramError, "call `.detach"):
+            apl.compile(SOURCE).mm(self.a, weights)
+
     def test_compile(self):
         mm = apl.torch.operator(SOURCE, "mm")
         compiled = torch.compile(lambda a, b: mm(a, b).relu() + 1, fullgraph=True)
