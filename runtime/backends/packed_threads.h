@@ -29,15 +29,20 @@ static apl_work_runner* const apl_packed_pool = apl_pool_run;
 APL_PROGRAM apl_work_runner* apl_packed_pool;
 #endif
 
-// How many threads there may be: without OpenMP as many as OMP_NUM_THREADS says, or processors.
+#ifndef _OPENMP
+// What the calling thread's contractions were asked to have; 0: nothing. OpenMP knows it by itself.
+static __thread int apl_packed_asked;
+#endif
+
+// How many threads there may be: without OpenMP as many as were asked for, as OMP_NUM_THREADS says, or as processors.
 static inline int64_t apl_packed_threads(void) {
 #if defined(_OPENMP)
   const int64_t all = omp_in_parallel() ? 1 : omp_get_max_threads();
 #else
   int64_t all = 1;
   if (apl_packed_pool) {
-    const char* const asked = getenv("OMP_NUM_THREADS");
-    all = asked ? strtol(asked, NULL, 10) : 0;
+    const char* const said = getenv("OMP_NUM_THREADS");
+    all = apl_packed_asked > 0 ? apl_packed_asked : said ? strtol(said, NULL, 10) : 0;
 #if defined(__unix__)
     if (all < 1) all = sysconf(_SC_NPROCESSORS_ONLN);
 #endif

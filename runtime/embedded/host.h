@@ -118,7 +118,11 @@ static int apl_swap_threads(int threads) {
     omp_set_num_threads(threads);
   }
 #else
-  (void)threads;
+  // -1: nothing was asked for.
+  if (threads != 0) {
+    before = apl_packed_asked > 0 ? apl_packed_asked : -1;
+    apl_packed_asked = threads;
+  }
 #endif
   return before;
 }

@@ -5,7 +5,7 @@ file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${SOURCE}/examples/mm0.fut" "${SOURCE}/examples/library/main.c" "${SOURCE}/tests/library/values.fut"
      "${SOURCE}/tests/library/sparse.fut" "${SOURCE}/tests/library/sparse.c" "${SOURCE}/tests/library/check.c"
-     "${SOURCE}/tests/library/threads.c" "${SOURCE}/tests/library/memory.c"
+     "${SOURCE}/tests/library/threads.c" "${SOURCE}/tests/library/pool.c" "${SOURCE}/tests/library/memory.c"
      "${SOURCE}/tests/library/want.h" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
 set(libraries -lm)
 set(flags -O1 -fopenmp)
@@ -76,6 +76,8 @@ run(0 ./header)
 if("${BACKEND}" STREQUAL "c")
   run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o threads.c ${libraries} -o threads)
   run(0 ./threads)
+  run(0 "${CC}" -O1 -Wall -Wextra -Werror mm0.c pool.c -lm -lpthread -o pool)
+  run(0 "${CMAKE_COMMAND}" -E env OMP_NUM_THREADS=5 ./pool)
 else()
   run(0 "${CC}" -Wall -Wextra -Werror ${flags} bodies.o memory.c ${libraries} -o memory)
   run(0 ./memory)
