@@ -249,6 +249,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   // A program in process has the pool of the process.
   const bool has_pool = !is_cuda && program->host.find("apl_packed_run(") != std::string::npos;
   if (has_pool) out += "#define APL_WITH_THREAD_POOL 1\n\n";
+  if (program->host.find("#define APL_PACKED_BY_OPENMP 1") != std::string::npos)
+    out += "#define APL_PACKED_BY_OPENMP 1\n\n";
   add(out, {context_header_text, scalar_header_text, packed_header_text});
   if (has_pool) add(out, {thread_pool_text});
   if (has_plans)

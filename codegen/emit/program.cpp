@@ -62,7 +62,11 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   const auto mentions = [&](const char* name) {
     return kernels.find(name) != std::string::npos || entries.find(name) != std::string::npos;
   };
-  if (!target.on_device() && (mentions("apl_packed") || mentions("APL_SECTION"))) out.raw("#include \"packed.h\"\n");
+  if (!target.on_device() && (mentions("apl_packed") || mentions("APL_SECTION"))) {
+    // The threads of its loops wait awake for the next one, where others would want to run.
+    if (mentions("#pragma omp parallel")) out.raw("#define APL_PACKED_BY_OPENMP 1\n");
+    out.raw("#include \"packed.h\"\n");
+  }
   out.raw("\n");
   out.open("APL_PROGRAM const struct apl_location apl_locations[] = {{");
   for (const lower::CheckLocation& check : file.locations)

@@ -2,6 +2,7 @@
 #ifndef APL_PACKED_THREADS_H
 #define APL_PACKED_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -52,8 +53,20 @@ static inline int64_t apl_packed_threads(void) {
   return all < 1 ? 1 : all < most ? all : most;
 }
 
-// By up to `threads` threads. Those of OpenMP do it where there is no pool, and where they are bound to cores: then the
-// caller is, too, and threads of the pool would inherit its core.
+// Whether OpenMP's threads do it. Those of a program's loops wait awake for milliseconds after each, and threads of the
+// pool would get no core from them. Where OpenMP binds threads to cores, threads of the pool would inherit the
+// caller's.
+static inline bool apl_packed_by_openmp(void) {
+#if !defined(_OPENMP)
+  return false;
+#elif defined(APL_PACKED_BY_OPENMP)
+  return true;
+#else
+  return !apl_packed_pool || omp_get_proc_bind() != omp_proc_bind_false;
+#endif
+}
+
+// By up to `threads` threads.
 static inline void apl_packed_in_parallel(int64_t threads, const struct apl_work* work) {
   const int64_t widest = work->width[0] > work->width[1] ? work->width[0] : work->width[1];
   if (threads > widest) threads = widest;
@@ -62,7 +75,7 @@ static inline void apl_packed_in_parallel(int64_t threads, const struct apl_work
     return;
   }
 #if defined(_OPENMP)
-  if (!apl_packed_pool || omp_get_proc_bind() != omp_proc_bind_false) {
+  if (apl_packed_by_openmp()) {
     struct apl_units units;
     apl_units_open(&units, threads, work);
 #pragma omp parallel num_threads((int)threads)

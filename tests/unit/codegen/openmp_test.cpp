@@ -143,9 +143,17 @@ TEST_CASE("OpenMP: products of all programs run on one pool of threads, or where
   CHECK(multiplies(second));
   CHECK(threads_of_process() == before + 3);
   CHECK(*regions == 0);
+  // A program that has loops, too, has one kind of threads.
+  apl::Program loops = program_of(
+      "entry mm [n][m][k] (A: [n][m]i32) (B: [m][k]i32) : [n][k]i32 =\n"
+      "  map (\\a -> map (\\b -> i32.sum (map2 (*) a b)) (transpose B)) A\n"
+      "entry sums [n] (xs: [n]i64) : i64 = reduce (+) 0 xs");
+  CHECK(multiplies(loops));
+  const int by_loops = *regions;
+  CHECK(by_loops > 0);
   *bound = 1;
   CHECK(multiplies(second));
-  CHECK(*regions > 0);
+  CHECK(*regions > by_loops);
 }
 
 TEST_CASE("OpenMP: a runtime that lacks a function is not used") {
