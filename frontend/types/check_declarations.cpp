@@ -249,6 +249,7 @@ Target Checker::add_global(Global global) {
                                        .type = global.type});
     out_.global_sizes[global.binder] = index;
   }
+  global.abstract = store_.get_if<TyAbstract>(global.type) != nullptr;
   out_.globals.push_back(std::move(global));
   return {.kind = Resolution::Kind::global, .global = index};
 }
@@ -256,7 +257,6 @@ Target Checker::add_global(Global global) {
 void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_) check_size_params(global, definition);
   generalise(global.type, 0, &global.type_params, global.sizes);
-  global.abstract = store_.get_if<TyAbstract>(global.type) != nullptr;
   const std::unordered_set<BinderId> sizes(global.sizes.begin(), global.sizes.end());
   for (BinderId binder : store_.free_sizes(global.type, 0))
     if (!sizes.contains(binder)) global.unknown.push_back(binder);

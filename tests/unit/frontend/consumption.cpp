@@ -112,6 +112,9 @@ TEST_CASE("what is consumed rightly is accepted") {
            "module m : { type t val c : t val f : t -> ([2]i32, t) } = { type t = [2]i32 def c : t = [1, 2] def f (x: "
            "t) = "
            "(x, x) } def x = m.c def g (_: i32) = (m.f x).0",
+           "module m : { type t [n] val c : t [2] val f [n] : t [n] -> [n]i32 } = { type t [n] = [n]i32 def c = [1i32, "
+           "2] "
+           "def f [n] (x: t [n]) = x } def g (_: i32) = m.f m.c",
            "def ap (g: *[]i32 -> i32) (xs: *[]i32) = g xs def f (xs: *[]i32) = ap (\\ys -> ys[0]) xs",
            "def c: [2]i32 = [1, 2] def f (_: i32) = copy c with [0] = 1",
            "def f (n: i64): (*[]i64, *[]i64) = let a = iota n in (a, copy a)",
