@@ -141,9 +141,9 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
       ok = false;
     }
   ok = ok &&
-       session.run(options.form == "kernel"
-                       ? apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu, false, registry())
-                       : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
+       session.run(options.form == "kernel" ? apl::with_calls_expanded(apl::standard_pipeline(
+                                                  apl::Stage::memory, apl::Machine::gpu, false, registry()))
+                                            : pipeline_for(target.on_device() ? "cuda" : "c", options.tiles)) &&
        session.check_parameters();
   exit = session.exit_code();
   if (!ok) return;

@@ -146,10 +146,11 @@ Status Compiler::run(Module& module, const std::string& text) {
 Result<Module> Compiler::lowered(const Module& module, bool on_device, bool variants) {
   Module copy = module;
   if (copy.stage == Stage::memory) return copy;
-  const std::string text =
+  std::string text =
       copy.stage == Stage::kernel
           ? "place-memory"
           : apl::standard_pipeline(Stage::memory, on_device ? Machine::gpu : Machine::cpu, variants, registry);
+  if (!variants) text = with_calls_expanded(std::move(text));  // of a kernel file
   auto pipeline = parse_pipeline(text, registry);
   if (!pipeline) return std::move(pipeline).error();
   if (auto done = run_pipeline(copy, *pipeline, pipeline_options()); !done) return std::move(done).error();

@@ -39,6 +39,8 @@ class Strays {
       if (!index->checked && any_read(index->dims)) return true;
     } else if (const Update* update = std::get_if<Update>(&op)) {
       if (!update->checked && any_read(update->dims)) return true;
+    } else if (std::holds_alternative<Apply>(op)) {
+      if (reads_data(op)) return true;  // its loops may run as often as an argument says
     } else if (const CopyTile* copy = std::get_if<CopyTile>(&op)) {
       if (!copy->gathers.empty()) return true;
     }

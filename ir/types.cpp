@@ -224,18 +224,22 @@ struct ResultTypes {
   Types operator()(const Apply& op) const {
     const Function* callee = module ? module->find(op.function) : nullptr;
     if (!callee || op.arguments.size() != callee->sizes.size() + callee->params.size()) return {};
-    // The callee's sizes and parameters stand for the arguments.
+    // The callee's sizes and parameters stand for the arguments, and sizes that it decides for the first results.
     auto replace = [&](Value symbol) -> std::optional<Poly> {
       for (std::size_t i = 0; i < op.arguments.size(); ++i) {
         Value formal = i < callee->sizes.size() ? callee->sizes[i] : callee->params[i - callee->sizes.size()];
         if (formal == symbol) return as_poly(op.arguments[i]);
       }
+      for (std::size_t i = 0; i < callee->result_sizes.size() && i < pattern.size(); ++i)
+        if (callee->result_sizes[i] == symbol) return Poly(pattern[i]);
       return std::nullopt;
     };
-    Types types = callee->results;
-    for (Type& type : types)
+    Types types(callee->result_sizes.size(), Type::scalar(ScalarType::i64));
+    for (Type type : callee->results) {
       for (Poly& size : type.shape) size = size.substitute(replace);
-    for (Type& type : types) type = plain(type);
+      if (module->stage == Stage::memory && type.is_array()) types.push_back(Type::block(Space::global));
+      types.push_back(plain(std::move(type)));
+    }
     return types;
   }
   Types operator()(const GetSize&) const { return {Type::scalar(ScalarType::i64)}; }

@@ -1,4 +1,8 @@
 // Looking at operations: uses, bodies, binders, free values.
+#include <algorithm>
+#include <optional>
+
+#include "ir/calls.h"
 #include "ir/fields.h"
 #include "ir/node_info.h"
 #include "ir/walk.h"
@@ -222,6 +226,61 @@ bool can_fail(const Body& body, const ValueTable& values) {
   for (const Stm& stm : body.stms)
     if (can_fail(stm.op, values)) return true;
   return false;
+}
+
+bool is_scalar_function(const Function& function, const FindFunction& find) {
+  std::set<const Function*> seen;
+  std::vector<const Function*> rest{&function};
+  while (!rest.empty()) {
+    const Function* next = rest.back();
+    rest.pop_back();
+    if (next == nullptr) return false;
+    if (!seen.insert(next).second) continue;
+    const auto is_scalar = [&](Value v) { return next->type(v).is_scalar(); };
+    if (!next->sizes.empty() || !std::ranges::all_of(next->params, is_scalar)) return false;
+    bool scalars = std::ranges::all_of(next->results, [](const Type& type) { return type.is_scalar(); });
+    for_each_stm(*next->body, [&](const Stm& stm) {
+      const bool computes = std::holds_alternative<Use>(stm.op) || std::holds_alternative<Unary>(stm.op) ||
+                            std::holds_alternative<Binary>(stm.op) || std::holds_alternative<Compare>(stm.op) ||
+                            std::holds_alternative<Convert>(stm.op) || std::holds_alternative<SizeExpr>(stm.op) ||
+                            std::holds_alternative<Assert>(stm.op) || std::holds_alternative<If>(stm.op) ||
+                            std::holds_alternative<Loop>(stm.op) || std::holds_alternative<Apply>(stm.op);
+      scalars = scalars && computes && std::ranges::all_of(stm.pattern, is_scalar);
+      if (const Apply* call = get_if<Apply>(stm)) rest.push_back(find(call->function));
+    });
+    if (!scalars) return false;
+  }
+  return true;
+}
+
+std::vector<Stm> bind_call(const Stm& call, const Function& callee, const Body& body, const ValueTable& values) {
+  std::vector<Stm> made;
+  const auto bind = [&](Value v, Op op) {
+    made.push_back({.pattern = {v},
+                    .op = std::move(op),
+                    .location = call.location,
+                    .certificates = call.certificates,
+                    .attributes = {}});
+  };
+  const std::size_t sizes = callee.result_sizes.size();
+  for (std::size_t s = 0; s < sizes; ++s) {
+    std::optional<Poly> size;
+    for (std::size_t k = 0; k < callee.results.size(); ++k)
+      for (std::size_t d = 0; d < callee.results[k].rank() && !size; ++d)
+        if (callee.results[k].shape[d] == Poly(callee.result_sizes[s])) size = values.type(body.results[k]).shape[d];
+    bind(call.pattern[s], SizeExpr{size.value_or(0)});
+  }
+  for (std::size_t k = 0; k < body.results.size(); ++k) {
+    const Value v = call.pattern[sizes + k];
+    const bool decided = std::ranges::any_of(callee.results[k].shape, [&](const Poly& size) {
+      return std::ranges::any_of(callee.result_sizes, [&](Value s) { return size.mentions(s); });
+    });
+    if (decided)
+      bind(v, Reshape{body.results[k].value(), values.type(v).shape});
+    else
+      bind(v, Use{body.results[k]});
+  }
+  return made;
 }
 
 std::vector<BodyPtr> branches(const Op& op) {

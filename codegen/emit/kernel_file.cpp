@@ -359,6 +359,13 @@ Result<KernelFile> checked_file(const Module& module, const apl::Function& funct
 
 namespace apl {
 
+std::string with_calls_expanded(std::string pipeline) {
+  constexpr std::string_view kStep = "inline,";
+  for (std::size_t at = pipeline.find(kStep); at != std::string::npos; at = pipeline.find(kStep, at + 1))
+    if (at == 0 || pipeline[at - 1] == ',') return pipeline.replace(at, kStep.size(), "inline{all},");
+  return pipeline;
+}
+
 Result<KernelFile> generate_kernel_file(const Module& module, std::string_view entry, const CodegenOptions& options,
                                         const Target& target, const SpillCheck& check) {
   if (module.stage != Stage::memory)

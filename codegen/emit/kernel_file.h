@@ -21,6 +21,9 @@ struct KernelFile {
 // unsupported.backend: there is no compiler to ask.
 using SpillCheck = std::function<Result<std::map<std::string, int>>(const std::string& kernels)>;
 
+// The standard pipeline as kernel files want it: they call no functions of the program, so that all are expanded.
+std::string with_calls_expanded(std::string pipeline);
+
 // `module` is at the memory stage; `entry` may be empty if there is only one. The function takes the sizes, the
 // arguments (arrays in device memory), where results go, and a stream; docs/embedding.md has the details. Scalar
 // parameters and results of 16-bit floats are unsupported.construct. Contractions have one plan: see

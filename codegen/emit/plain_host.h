@@ -74,6 +74,7 @@ class PlainHost : public Host {
   void chosen_number(const PlanKernels& plan_kernels, Value v) override;
   void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) override;
   bool offers_variants() const override { return false; }
+  bool calls_functions() const override { return false; }
   // There is no runtime: the program's own kernel is right for all matrices.
   SparseCall write_sparse_product(const Stm&) override { return {}; }
 

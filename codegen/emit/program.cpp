@@ -25,11 +25,11 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   std::string kernels, entries;
   std::vector<std::pair<std::string, std::string>> lazy_kernels;  // kernels that are compiled when they are chosen
   const Dialect& dialect = *target.dialect;
+  std::string functions, called;
   try {
-    for (const FunctionPtr& function : module.functions) {
-      if (!function->entry) continue;
-      lower::Unit unit(*function, target, options.parameters, file);
-      lower::HostText text = lower::lower_entry(unit, options);
+    const auto lower_host = [&](const apl::Function& function) {
+      lower::Unit unit(function, target, options.parameters, file);
+      lower::HostText text = lower::lower_host(unit, options);
       for (kernel::Function& made : text.kernels) {
         if (edit) edit(made);
         kernels += kernel::print(made, dialect) + "\n";
@@ -38,21 +38,33 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
         if (edit) edit(made);
         lazy_kernels.emplace_back(made.name, kernel::print(made, dialect) + "\n");
       }
-      entries += text.declarations + text.text + "\n";
+      (function.entry ? entries : functions) += text.declarations + text.text + "\n";
       // For whoever calls the entry with dense matrices (ir/sparse_arguments.h).
-      if (const SoaInterface sparse = soa_interface(*function); !sparse.empty())
-        entries += fmt::format("APL_PROGRAM const char apl_operands_{}[] = {};\n\n", symbol_part(function->entry->name),
+      if (const SoaInterface sparse = soa_interface(function); function.entry && !sparse.empty())
+        entries += fmt::format("APL_PROGRAM const char apl_operands_{}[] = {};\n\n", symbol_part(function.entry->name),
                                c_string(sparse.to_text()));
       program.kernel_infos.insert(program.kernel_infos.end(), text.infos.begin(), text.infos.end());
       program.parameters.insert(program.parameters.end(), text.parameters.begin(), text.parameters.end());
       program.has_plans = program.has_plans || text.has_plans;
-    }
+    };
+    for (const apl::FunctionPtr& function : module.functions)
+      if (function->entry) lower_host(*function);
+    // What they call, and what that calls.
+    for (std::size_t k = 0; k < file.host_order.size(); ++k) lower_host(*file.functions.at(file.host_order[k]));
+    std::string prototypes;
+    for (const std::string& name : file.host_order)
+      prototypes += fmt::format(
+          "static int {}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);\n",
+          file.host_names.at(name));
+    if (!prototypes.empty()) entries = prototypes + "\n" + functions + entries;
+    for (const std::string& name : file.called_order) called += kernel::print(file.called.at(name), dialect) + "\n";
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;
   }
   std::string head =
       fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
   const std::string kernel_head = head + fmt::format("#define APL_WARP {}\n#include \"device.h\"\n\n", target.warp);
+  kernels = called + kernels;
   if (target.on_device()) program.kernels = kernel_head + kernels;
   program.has_kernels = target.on_device() && !kernels.empty();
   program.has_lazy_kernels = !lazy_kernels.empty();
@@ -83,7 +95,8 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
                         c_string(kernels.empty() && !lazy_kernels.empty() ? "" : program.kernels)));
     if (!lazy_kernels.empty()) {
       out.open("APL_PROGRAM const struct apl_lazy_kernel apl_lazy_kernels[] = {{");
-      for (const auto& [name, text] : lazy_kernels) out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + text));
+      for (const auto& [name, text] : lazy_kernels)
+        out.line("{{\"{}\",\n  {}}},", name, c_string(kernel_head + called + text));
       out.line("{{NULL, NULL}},");
       out.close("}};");
       out.line("");

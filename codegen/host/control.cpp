@@ -1,7 +1,8 @@
-// Host code: branches and loops, and the blocks that they yield.
+// Host code: branches and loops, the blocks that they yield, and calls.
 #include "codegen/host/host.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
@@ -31,6 +32,9 @@ bool Host::moves_blocks(const Stm& stm) const {
 void Host::find_blocks(const Body& body) {
   for (const Stm& stm : body.stms) {
     if (get_if<Alloc>(stm)) blocks_.push_back(stm.pattern.front());
+    if (get_if<Apply>(stm))
+      for (const Value v : stm.pattern)
+        if (table_.type(v).is_memory()) blocks_.push_back(v);
     const Loop* loop = get_if<Loop>(stm);
     has_capacities_ = has_capacities_ || loop;
     if (!loop && !is_branch(stm.op)) continue;
@@ -205,6 +209,84 @@ void Host::loop(const Loop& op, const Stm& stm) {
   out_.close("}}");
   for (std::size_t k = 0; k < op.params.size(); ++k)
     if (table_.type(op.params[k]).is_memory()) exchange(stm.pattern[k], op.params[k]);
+}
+
+// ---- calls: the caller keeps its arguments, and what a function gives lies in blocks that become the caller's ----
+
+// Sizes come first, as in a call.
+void Host::bind_given() {
+  const apl::Function& f = unit_.function;
+  const auto bind = [&](Value v, std::size_t at) {
+    const ScalarType type = f.type(v).element;
+    if (!is_variable(v)) return;
+    const std::string given = fmt::format("inputs[{}].scalar.{}", at, field_of(type));
+    out_.line("const {} {} = {};", c_type({type, false}), unit_.name(v),
+              has_own_bits(type) ? fmt::format("apl_from_bits_{}({})", apl::to_text(type), given) : given);
+    out_.line("(void){};", unit_.name(v));
+  };
+  for (std::size_t k = 0; k < f.sizes.size(); ++k) bind(f.sizes[k], k);
+  for (std::size_t k = 0; k < f.params.size(); ++k) bind(f.params[k], f.sizes.size() + k);
+}
+
+std::string Host::given(const Operand& x) {
+  const Type type = table_.type(x);
+  if (type.is_array()) return fmt::format("{{.data = {}}}", block(type.memory->block));
+  const std::string value = text(values_.operand(x));
+  return fmt::format(
+      "{{.scalar.{} = {}}}", field_of(type.element),
+      has_own_bits(type.element) ? fmt::format("apl_to_bits_{}({})", apl::to_text(type.element), value) : value);
+}
+
+void Host::call_function(const Apply& op, const Stm& stm) {
+  if (!calls_functions()) unsupported(stm.location, fmt::format("a call of `{}` in a kernel file", op.function));
+  const apl::Function& callee = unit_.callee(op.function);
+  declare_results(stm);
+  std::vector<std::string> arguments;
+  for (const Operand& x : op.arguments) arguments.push_back(given(x));
+  // So that a check that failed before is not taken for one in the function.
+  if (awaits_checks_) run_call(synchronise_call());
+  const std::string given = unit_.fresh("given"), made = unit_.fresh("made");
+  out_.open("{{");
+  if (!arguments.empty()) out_.line("const struct apl_value {}[] = {{{}}};", given, fmt::join(arguments, ", "));
+  out_.line("struct apl_value {}[{}];", made, std::max<std::size_t>(1, callee.results.size()));
+  run_call(fmt::format("apl_host_called(ctx, {}(ctx, {}, {}), {})", unit_.host_name(op.function),
+                       arguments.empty() ? "NULL" : given, made, unit_.add_call(stm.location)));
+  take(callee, stm, made);
+  out_.close("}}");
+}
+
+// The call's results, out of the array of them.
+void Host::take(const apl::Function& callee, const Stm& stm, const std::string& made) {
+  const std::size_t sizes = callee.result_sizes.size();
+  for (std::size_t s = 0; s < sizes; ++s) {
+    std::string size = "0";
+    for (std::size_t k = 0; k < callee.results.size(); ++k)
+      for (std::size_t d = 0; d < callee.results[k].rank(); ++d)
+        if (callee.results[k].shape[d] == Poly(callee.result_sizes[s]))
+          size = fmt::format("{}[{}].shape[{}]", made, k, d);
+    out_.line("{} = {};", unit_.name(stm.pattern[s]), size);
+  }
+  std::size_t k = 0;
+  for (std::size_t p = sizes; p < stm.pattern.size(); ++p) {
+    const Value v = stm.pattern[p];
+    const Type& type = table_.type(v);
+    if (type.is_memory()) {
+      // A loop comes here again and again.
+      out_.line("if ({0}) ctx->backend->release(ctx, {0});", unit_.name(v));
+      out_.line("{} = {}[{}].data;", unit_.name(v), made, k);
+      if (!has_capacities_) continue;
+      const Type& array = table_.type(stm.pattern[p + 1]);
+      out_.line("{} = ({}) * {};", capacity(v), text(product(array.shape)), byte_size(array.element));
+      continue;
+    }
+    if (is_variable(v)) {
+      const std::string value = fmt::format("{}[{}].scalar.{}", made, k, field_of(type.element));
+      out_.line(
+          "{} = {};", unit_.name(v),
+          has_own_bits(type.element) ? fmt::format("apl_from_bits_{}({})", apl::to_text(type.element), value) : value);
+    }
+    ++k;
+  }
 }
 
 }  // namespace apl::lower

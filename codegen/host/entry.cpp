@@ -15,6 +15,14 @@ using namespace kernel;
 
 namespace {
 
+std::string type_enum(ScalarType type) {
+  std::string text = type == ScalarType::boolean ? "bool" : std::string(apl::to_text(type));
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return "APL_" + text;
+}
+
+}  // namespace
+
 const char* field_of(ScalarType type) {
   switch (type) {
     case ScalarType::boolean: return "boolean";
@@ -23,16 +31,7 @@ const char* field_of(ScalarType type) {
   }
 }
 
-std::string type_enum(ScalarType type) {
-  std::string text = type == ScalarType::boolean ? "bool" : std::string(apl::to_text(type));
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return "APL_" + text;
-}
-
-// The interface has their bits.
 bool has_own_bits(ScalarType type) { return is_float(type) && byte_size(type) == 2; }
-
-}  // namespace
 
 Host::Host(Unit& unit, const CodegenOptions& options)
     : unit_(unit),
@@ -64,12 +63,11 @@ HostText Host::run() {
   refuse_ranks();
   name_parameters();
   out_.open(
-      "APL_PROGRAM int apl_entry_{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value "
-      "*outputs) {{",
-      symbol_part(f.entry->name));
+      "{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs) {{",
+      is_entry() ? "APL_PROGRAM int apl_entry_" + symbol_part(f.entry->name) : "static int " + unit_.host_name(f.name));
   out_.line("int status = APL_SUCCESS;");
   out_.line("(void)inputs;");
-  bind_parameters();
+  is_entry() ? bind_parameters() : bind_given();
   // Declared first, so that every exit can free them.
   find_blocks(*f.body);
   find_arrays(*f.body);
@@ -78,8 +76,14 @@ HostText Host::run() {
     for (Value b : blocks_) out_.line("int64_t {} = 0;", capacity(b));
   const std::string head = out_.take();
   statements();
-  out_.line("status = ctx->backend->finish(ctx);");
-  check_status();
+  if (is_entry()) {
+    out_.line("status = ctx->backend->finish(ctx);");
+    check_status();
+  } else {
+    if (awaits_checks_) out_.line("status = {};", synchronise_call());
+    out_.line("(void)ctx;");
+    check_status();
+  }
   give_results();
   out_.raw("done:\n");
   for (Value b : blocks_) out_.line("if ({0}) ctx->backend->release(ctx, {0});", unit_.name(b));
@@ -246,6 +250,8 @@ void Host::statement(const Stm& stm) {
     choose(*variants, stm);
   } else if (const Loop* repeated = get_if<Loop>(stm)) {
     loop(*repeated, stm);
+  } else if (const Apply* call = get_if<Apply>(stm)) {
+    call_function(*call, stm);
   } else if (const ArrayLit* literal = get_if<ArrayLit>(stm)) {
     upload(*literal, first);
   } else if (const Update* update = get_if<Update>(stm)) {
@@ -257,6 +263,6 @@ void Host::statement(const Stm& stm) {
   }
 }
 
-HostText lower_entry(Unit& unit, const CodegenOptions& options) { return Host(unit, options).run(); }
+HostText lower_host(Unit& unit, const CodegenOptions& options) { return Host(unit, options).run(); }
 
 }  // namespace apl::lower

@@ -18,6 +18,10 @@
 
 namespace apl::lower {
 
+// The field of apl_value::scalar for the type, and whether it has the bits of the number.
+const char* field_of(ScalarType type);
+bool has_own_bits(ScalarType type);
+
 class Host {
  public:
   Host(Unit& unit, const CodegenOptions& options);
@@ -64,6 +68,8 @@ class Host {
   virtual std::string block(Value b);
   // Whether the program chooses among a contraction's variants when it runs; else it has the tiled one.
   virtual bool offers_variants() const { return true; }
+  // Whether it may call functions of the file.
+  virtual bool calls_functions() const { return true; }
   // Host code that asks the runtime for the kernel of a sparse product.
   virtual SparseCall write_sparse_product(const Stm& stm);
 
@@ -107,6 +113,7 @@ class Host {
   HostText result_;
   std::vector<Value> blocks_;
   bool has_capacities_ = false;
+  bool awaits_checks_ = false;  // kernels of a device were launched whose checks nobody has waited for
   std::vector<std::string> scratch_;  // slots of threads' arrays
 
  private:
@@ -130,6 +137,13 @@ class Host {
   bool moves_blocks(const Stm& stm) const;
   std::set<Value> take_turns(const std::vector<Value>& targets, const std::vector<Operand>& results);
   void loop(const Loop& op, const Stm& stm);
+
+  // calls (codegen/host/control.cpp)
+  bool is_entry() const { return unit_.function.entry.has_value(); }
+  void bind_given();
+  void call_function(const Apply& op, const Stm& stm);
+  std::string given(const Operand& x);
+  void take(const apl::Function& callee, const Stm& stm, const std::string& made);
 
   // memory and checks (codegen/host/data.cpp)
   void upload(const ArrayLit& op, Value array);

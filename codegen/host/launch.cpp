@@ -157,6 +157,7 @@ void Host::start_kernel(const Kernel& lowering, const Launched& made, const std:
     // What a kernel that failed has not written may be an index of the next one, or what a loop waits for.
     if (lowering.can_fail()) run_call(synchronise_call());
   } else {
+    awaits_checks_ = awaits_checks_ || lowering.can_fail();
     out_.open("{{");
     pack_arguments(lowering, arguments);
     out_.line(
@@ -184,6 +185,7 @@ void Host::launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_
     if (k == 0) {
       arguments = arguments_of(lowering);
       add_failure(lowering, arguments);
+      awaits_checks_ = awaits_checks_ || (unit_.target.on_device() && lowering.can_fail());
       if (unit_.target.on_device()) {
         pack_arguments(lowering, arguments);
         out_.line("struct apl_launch launch = {{.arg_count = {}, .args = args}};", arguments.size());

@@ -106,12 +106,15 @@ struct Param {
   std::string name;
   CType type;
   std::optional<BufferKind> buffer;  // none: a scalar
+  bool is_result = false;            // of a function that kernels call: a pointer to the scalar
 };
 
 struct Function {
   std::string name;
   std::vector<std::string> comments;  // before the function
   std::vector<Param> params;
+  bool is_called = false;    // no kernel, but a function that kernels call
+  std::string status;        // of such a function that can fail: the variable for what apl_fail says
   bool can_fail = false;     // takes the failure cell
   bool sees_failed = false;  // GPUs: takes the word that says whether a check failed
   std::int64_t threads = 0;  // of a block; CUDA

@@ -48,8 +48,8 @@ int precedence(const Expr& e) {
 
 class Printer {
  public:
-  Printer(const Dialect& dialect, std::set<std::string> device_arrays)
-      : dialect_(dialect), device_arrays_(std::move(device_arrays)) {}
+  Printer(const Dialect& dialect, std::set<std::string> device_arrays, std::string status = {})
+      : dialect_(dialect), device_arrays_(std::move(device_arrays)), status_(std::move(status)) {}
 
   std::string text(const ExprPtr& e, int at_least = 0) const {
     int mine = precedence(*e);
@@ -131,7 +131,7 @@ class Printer {
       case Stmt::Kind::comment: out.line("// {}", comment_text(s.name)); break;
       case Stmt::Kind::text: out.line("{}", s.name); break;
       case Stmt::Kind::fail:
-        out.line("apl_fail(failure, {}, {}{});", s.code, s.check, numbers(s));
+        out.line("{}apl_fail(failure, {}, {}{});", status_.empty() ? "" : status_ + " = ", s.code, s.check, numbers(s));
         if (!s.name.empty()) out.line("apl_mark_failed({});", s.name);
         break;
       case Stmt::Kind::heap:
@@ -183,7 +183,9 @@ class Printer {
         out.close("}}();");
         break;
       case Stmt::Kind::leave:
-        if (dialect_.on_device) {
+        if (!status_.empty()) {
+          out.line("return {};", status_);
+        } else if (dialect_.on_device) {
           out.line("return;");
         } else {
           out.line("goto {};", s.name);
@@ -245,6 +247,7 @@ class Printer {
   const Dialect& dialect_;
   std::set<std::string> device_arrays_;
   Numbers numbers_;
+  std::string status_;  // of a function that kernels call
 };
 
 bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -289,7 +292,7 @@ void drop_unread(Function& function, const Dialect& dialect) {
 }
 
 std::string parameter(const Param& param, const Dialect& dialect) {
-  if (!param.buffer) return fmt::format("{} {}", c_type(param.type), param.name);
+  if (!param.buffer) return fmt::format("{} {}{}", c_type(param.type), param.is_result ? "*" : "", param.name);
   bool in = *param.buffer == BufferKind::global_in;
   if (dialect.on_device) return fmt::format("{}<{}> {}", in ? "apl_in" : "apl_out", c_type(param.type), param.name);
   return fmt::format("{}{} *restrict {}", in ? "const " : "", c_type(param.type), param.name);
@@ -312,7 +315,10 @@ std::string print(const Function& function, const Dialect& dialect) {
     params.emplace_back(dialect.on_device ? "apl_failure *failure" : "struct apl_failure *failure");
   if (function.sees_failed) params.emplace_back("int32_t *failed");
   std::string list = fmt::format("{}", fmt::join(params, ", "));
-  if (dialect.on_device) {
+  if (function.is_called) {
+    out.open("{} {} {}({}) {{", dialect.on_device ? "APL_FUNCTION" : "static", function.can_fail ? "int" : "void",
+             function.name, list.empty() && !dialect.on_device ? "void" : list);
+  } else if (dialect.on_device) {
     const std::string resident = function.resident > 0 ? fmt::format(", {}", function.resident) : "";
     out.open("APL_KERNEL({}{}) void {}({}) {{", function.threads, resident, function.name, list);
   } else if (!function.signature.empty()) {
@@ -320,9 +326,11 @@ std::string print(const Function& function, const Dialect& dialect) {
   } else {
     out.open("static void {}({}) {{", function.name, list.empty() ? "void" : list);
   }
-  Printer(dialect, std::move(device_arrays)).block(function.body, out);
+  if (!function.status.empty()) out.line("int {} = 0;", function.status);
+  Printer(dialect, std::move(device_arrays), function.status).block(function.body, out);
+  if (!function.status.empty()) out.line("return 0;");
   out.close("}}");
-  if (dialect.on_device) out.line("APL_EXPORT({})", function.name);
+  if (dialect.on_device && !function.is_called) out.line("APL_EXPORT({})", function.name);
   return out.take();
 }
 

@@ -95,6 +95,41 @@ kernel::Function Kernel::run() {
   return std::move(function_);
 }
 
+kernel::Function Kernel::run_called(const std::string& name) {
+  const apl::Function& f = unit_.function;
+  function_.name = name;
+  function_.is_called = true;
+  std::string what = fmt::format("function {}", f.name);
+  if (f.location) what += fmt::format(", line {}", f.location.line);
+  function_.comments.push_back(what);
+  for (const Value param : f.params)
+    if (f.type(param).element != ScalarType::unit)
+      function_.params.push_back({unit_.name(param), {f.type(param).element, false}, std::nullopt});
+  function_.status = unit_.fresh("status");
+  body(*f.body, function_.body);
+  for (const Operand& result : f.body->results) {
+    const ScalarType type = f.values.type(result).element;
+    if (type == ScalarType::unit) continue;
+    const std::string to = unit_.fresh("result");
+    function_.params.push_back({to, {type, false}, std::nullopt, true});
+    function_.body.push_back(assign(prefix("*", variable(to)), values_.operand(result)));
+  }
+  function_.can_fail = can_fail_;
+  if (!can_fail_) function_.status.clear();
+  function_.sees_failed = can_fail_ && unit_.target.on_device() && unit_.may_stray_behind();
+  return std::move(function_);
+}
+
+kernel::Function lower_called(Unit& unit) {
+  const apl::Function& f = unit.function;
+  const Stm frame{.pattern = {},
+                  .op = SegOp{.level = SegLevel::thread, .space = {}, .body = f.body, .results = {}},
+                  .location = f.location,
+                  .certificates = {},
+                  .attributes = {}};
+  return Kernel(unit, frame).run_called(unit.fresh_in_file("apl_called_" + symbol_part(f.name)));
+}
+
 // One that may stray does nothing behind a check that failed in another one. Where some of its own threads may fail
 // while others still come to barriers, what can fail is left out alone: what stands beside it cannot stray.
 void Kernel::see_failed() {

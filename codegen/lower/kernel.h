@@ -40,6 +40,8 @@ class Kernel {
   // How many blocks it is compiled for on a multiprocessor; 0: as many as the compiler likes.
   void set_resident(std::int64_t blocks) { function_.resident = blocks; }
   kernel::Function run();
+  // Not the kernel, but a function that kernels call, whose code is the body of the kernel's statement.
+  kernel::Function run_called(const std::string& name);
 
   // What the host passes, in order: arrays' blocks, then scalars.
   const std::vector<Value>& blocks() const { return blocks_; }
@@ -92,6 +94,7 @@ class Kernel {
   void index(const Index& op, const Stm& stm, Block& out);
   void loop(const Loop& op, const Stm& stm, Block& out);
   void branch(const If& op, const Stm& stm, Block& out);
+  void call_function(const Apply& op, const Stm& stm, Block& out);
   void screma(const Screma& op, const Stm& stm, Block& out);
   void stream(const std::vector<Value>& inputs, const std::vector<Value>& params, const std::vector<Value>& indices,
               Location location, Block& out);

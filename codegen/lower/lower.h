@@ -51,7 +51,11 @@ struct HostText {
   std::vector<ProgramParameter> parameters;
   bool has_plans = false;
 };
-HostText lower_entry(Unit& unit, const CodegenOptions& options);
+// A function that entries call has the signature of an entry (runtime/backends/context.h), but that sizes come before
+// its arguments.
+HostText lower_host(Unit& unit, const CodegenOptions& options);
+// A function of scalars that kernels call.
+kernel::Function lower_called(Unit& unit);
 
 // generate(), with `edit` called for each kernel before it is printed: for tests that break kernels on purpose.
 using KernelEdit = std::function<void(kernel::Function&)>;

@@ -136,6 +136,8 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
                                             : loop(*l, stm, out);
   } else if (const If* choice = get_if<If>(stm)) {
     branch(*choice, stm, out);
+  } else if (const Apply* function = get_if<Apply>(stm)) {
+    call_function(*function, stm, out);
   } else if (const Screma* s = get_if<Screma>(stm)) {
     team_ && team_->shares(stm) ? team_->share(*s, stm, out) : screma(*s, stm, out);
   } else if (const Scatter* s = get_if<Scatter>(stm)) {
@@ -228,6 +230,39 @@ void Kernel::loop(const Loop& op, const Stm& stm, KernelBlock& out) {
     loop.body = std::move(inner);
     out.push_back(std::move(loop));
   }
+}
+
+// The function says whether a check failed in it; what is left of this index is left out then.
+void Kernel::call_function(const Apply& op, const Stm& stm, KernelBlock& out) {
+  if (block_level_) unsupported(stm.location, "a call inside a block-level kernel");
+  const ValueTable& table = unit_.function.values;
+  const kernel::Function& function = unit_.called(op.function);
+  std::vector<ExprPtr> arguments;
+  for (const Operand& x : op.arguments)
+    if (table.type(x).element != ScalarType::unit) arguments.push_back(values_.operand(x));
+  for (Value v : stm.pattern) {
+    const ScalarType type = table.type(v).element;
+    if (type == ScalarType::unit) continue;
+    out.push_back(declare({type, false}, unit_.name(v), values_.constant(Scalar::zero(type)), false));
+    arguments.push_back(prefix("&", variable(unit_.name(v))));
+  }
+  if (function.can_fail) arguments.push_back(variable("failure"));
+  if (function.sees_failed) arguments.push_back(variable("failed"));
+  ExprPtr made = kernel::call(function.name, std::move(arguments));
+  if (!function.can_fail) {
+    out.push_back(do_call(made->text, made->args));
+    return;
+  }
+  can_fail_ = true;
+  made = kernel::call("apl_called", {variable("failure"), std::move(made), number_of(unit_.add_call(stm.location))});
+  if (function_.is_called) {
+    out.push_back(assign(variable(function_.status), std::move(made)));
+    made = variable(function_.status);
+  }
+  Stmt leave;
+  leave.kind = Stmt::Kind::leave;
+  leave.name = leave_label_;
+  out.push_back(kernel::branch(std::move(made), {std::move(leave)}));
 }
 
 void Kernel::branch(const If& op, const Stm& stm, KernelBlock& out) {

@@ -37,6 +37,7 @@ struct FileScope {
   // With `only`, of that entry alone.
   explicit FileScope(const Module& module, const Function* only = nullptr);
 
+  std::unordered_map<std::string_view, const Function*> functions;  // of the module
   const std::vector<Location>& calls;
   const std::vector<KnownMatrix>& known;
   std::optional<ProxyOptions> proxy;  // of products with known matrices
@@ -45,6 +46,12 @@ struct FileScope {
   bool may_stray_behind = false;
   std::vector<CheckLocation> locations;
   NameScope names;
+  // Functions of scalars that kernels call, by their names in the module; and those, callees first.
+  std::map<std::string, kernel::Function> called;
+  std::vector<std::string> called_order;
+  // Functions of host code, by their names in the module, in the order in which calls of them came.
+  std::map<std::string, std::string> host_names;
+  std::vector<std::string> host_order;
 
   // One more than the number of the location of a call that was inlined, 0 for none.
   int call(std::uint32_t number);
@@ -78,9 +85,16 @@ class Unit {
   std::int64_t constant(const Poly& p, const std::string& what) const;  // the same, or unsupported
   int add_check(Location location, std::string message);
   int call(const Location& location) { return file_.call(location.call); }
+  // One more than the number of the location of a call that stays; 0 if it is not known.
+  int add_call(const Location& location);
   const std::optional<ProxyOptions>& proxy() const { return file_.proxy; }
   bool may_stray_behind() const { return file_.may_stray_behind; }
   const KnownMatrix* known(const std::string& key) const;  // null if the module does not have it
+  // The function of that name in the module, for kernels.
+  const kernel::Function& called(const std::string& name);
+  // What host code calls it.
+  const std::string& host_name(const std::string& name);
+  const apl::Function& callee(const std::string& name) const;
   const Dialect& dialect() const { return *target.dialect; }
 
  private:

@@ -101,7 +101,7 @@ bool makes_checks(const Op& kernel, const ValueTable& values) {
   for_each_body(kernel, [&](const BodyPtr& body) {
     for_each_stm(*body, [&](const Stm& stm) {
       const bool checks = get_if<Binary>(stm) || get_if<Index>(stm) || get_if<Update>(stm);
-      found = found || get_if<Assert>(stm) || (checks && can_fail(stm.op, values));
+      found = found || get_if<Assert>(stm) || get_if<Apply>(stm) || (checks && can_fail(stm.op, values));
     });
   });
   return found;
@@ -143,6 +143,13 @@ Unit::Unit(const apl::Function& f, Target t, const std::map<std::string, std::in
   });
 }
 
+int Unit::add_call(const Location& location) {
+  const int around = call(location);
+  if (!location) return around;
+  file_.locations.push_back({location, around, {}});
+  return static_cast<int>(file_.locations.size());
+}
+
 const KnownMatrix* Unit::known(const std::string& key) const {
   const auto found = std::ranges::find(file_.known, key, &KnownMatrix::key);
   return found == file_.known.end() ? nullptr : &*found;
@@ -180,6 +187,7 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
 }
 
 FileScope::FileScope(const Module& module, const apl::Function* only) : calls(module.calls), known(module.known) {
+  for (const FunctionPtr& function : module.functions) functions.emplace(function->name, function.get());
   bool fails = false, strays = false;
   const auto note = [&](const Op& kernel, const ValueTable& values) {
     fails = fails || makes_checks(kernel, values) || may_lack_memory(kernel, values);
@@ -195,7 +203,7 @@ FileScope::FileScope(const Module& module, const apl::Function* only) : calls(mo
     }
   };
   for (const FunctionPtr& function : module.functions)
-    if (function->entry && (only == nullptr || only == function.get())) look(*function->body, function->values);
+    if (!function->entry || only == nullptr || only == function.get()) look(*function->body, function->values);
   may_stray_behind = fails && strays;
 }
 
@@ -210,6 +218,29 @@ int FileScope::call(std::uint32_t number) {
     call_locations_.emplace(next, result);
   }
   return result;
+}
+
+const apl::Function& Unit::callee(const std::string& name) const {
+  const auto found = file_.functions.find(name);
+  if (found == file_.functions.end()) unsupported({}, fmt::format("a call of `{}`, which there is not", name));
+  return *found->second;
+}
+
+const kernel::Function& Unit::called(const std::string& name) {
+  if (const auto known = file_.called.find(name); known != file_.called.end()) return known->second;
+  Unit unit(callee(name), target, {}, file_);
+  kernel::Function made = lower_called(unit);
+  file_.called_order.push_back(name);
+  return file_.called.emplace(name, std::move(made)).first->second;
+}
+
+const std::string& Unit::host_name(const std::string& name) {
+  std::string& text = file_.host_names[name];
+  if (text.empty()) {
+    text = file_.names.add(fmt::format("apl_function_{}", symbol_part(name)), {});
+    file_.host_order.push_back(name);
+  }
+  return text;
 }
 
 int Unit::add_check(Location location, std::string message) {

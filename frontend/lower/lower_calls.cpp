@@ -217,7 +217,8 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
     type.unique = false;
     return type;
   };
-  std::vector<Type> results;
+  const std::size_t decided = function.result_sizes.size();
+  std::vector<Type> results(decided, Type::scalar(ScalarType::i64));
   for (const Type& type : function.results) results.push_back(here(type));
   // A size that is no name here would lose what it is made of on its way through the call.
   for (const auto& [part, param] : ranges::views::zip(parts, function.params)) {
@@ -229,8 +230,17 @@ std::optional<StaticValue> Lowerer::emit_call(const Instance& callee, const std:
   }
   for (const auto& [part, param] : ranges::views::zip(parts, function.params))
     call.arguments.push_back(operand(coerced(part, here(function.type(param)).shape)));
-  const std::vector<Value> values = builder_->let_typed({"r"}, results, std::move(call));
-  return with_leaves(callee.value, {values.begin(), values.end()});
+  std::vector<std::string> names(decided, "d");
+  names.resize(results.size(), "r");
+  const std::vector<Value> values = builder_->let_typed(names, results, std::move(call));
+  // Sizes that the function decides are the call's first results.
+  for (std::size_t s = 0; s < decided; ++s) {
+    actual.emplace(function.result_sizes[s], Poly(values[s]));
+    know_count(Poly(values[s]));
+  }
+  for (std::size_t k = decided; k < values.size() && decided > 0; ++k)
+    builder_->values().set_type(values[k], here(function.results[k - decided]));
+  return with_leaves(callee.value, {values.begin() + static_cast<std::ptrdiff_t>(decided), values.end()});
 }
 
 }  // namespace apl::frontend

@@ -11,6 +11,7 @@
 #include "frontend/syntax/lexer.h"
 #include "ir/attributes.h"
 #include "ir/sparse_soa.h"
+#include "ir/walk.h"
 
 namespace apl::frontend {
 
@@ -23,6 +24,18 @@ constexpr int kMaxDepthOfCaller = 1000;
 
 // Longer ones are not compared; such a call is expanded.
 constexpr std::size_t kMaxKey = 400;
+
+// Where only the body decides sizes of the result, a call hides what they are made of: shorter functions are expanded
+// where they are called, as their callers' checks of sizes go away then.
+constexpr std::size_t kShort = 16;
+
+bool is_short(const Body& body) {
+  std::size_t count = 0;
+  for_each_stm(body, [&](const Stm&) { ++count; });
+  const bool straight = std::ranges::none_of(
+      body.stms, [](const Stm& stm) { return get_if<If>(stm) || get_if<Loop>(stm) || get_if<Apply>(stm); });
+  return straight || count < kShort;
+}
 
 }  // namespace
 
@@ -274,7 +287,8 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   }
   for (const auto& [size, name] : decided) function.result_sizes.push_back(name);
   function.body = builder.finish(results);
-  result.callable = decided.empty() && narrow.empty();
+  result.callable = narrow.empty() && (decided.empty() || !is_short(*function.body) ||
+                                       has_attribute(function.attributes, attribute::noinline));
   if (result.callable || global.entry) {
     if (global.entry) {
       for (const Value param : function.params) refuse_rank(function.type(param));

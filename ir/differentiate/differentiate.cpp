@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "ir/calls.h"
 #include "ir/differentiate/forward.h"
 #include "ir/differentiate/prepare.h"
 #include "ir/differentiate/reverse.h"
@@ -101,12 +102,7 @@ class Differentiation {
       const BodyPtr inside = without_calls(copy_fresh(callee.body, map, callee.values, function_->values));
       --depth_;
       b.append_all(inside->stms);
-      for (const auto& [made, result] : ranges::views::zip(stm.pattern, inside->results))
-        b.append({.pattern = {made},
-                  .op = Use{result},
-                  .location = stm.location,
-                  .certificates = stm.certificates,
-                  .attributes = {}});
+      b.append_all(bind_call(stm, callee, *inside, function_->values));
     }
     return b.finish(old->results);
   }

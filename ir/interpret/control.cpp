@@ -114,17 +114,28 @@ void Machine::exec(const Stm& stm, const Apply& op) {
       note_call(error.diagnostic, stm.location, module_.calls);
     throw;
   }
-  for (std::size_t k = 0; k < stm.pattern.size(); ++k) {
-    Value v = stm.pattern[k];
-    if (results[k].is_scalar || !type(v).memory) {
-      bind(v, std::move(results[k]));
+  const auto next = bind_result_sizes(stm, callee, results);
+  std::size_t k = 0;
+  for (auto v = next; v != stm.pattern.end(); ++v) {
+    if (type(*v).is_memory()) {  // the block of the next result
+      assign(*v, memory_.compact(results[k].array));
       continue;
     }
-    // The callee does not know where its caller wants the result.
-    Array to = destination(v);
-    copy_into(results[k].array, to);
-    assign(v, std::move(to));
+    Datum& result = results[k++];
+    if (type(*v).memory) result.array = frame_->arrays[type(*v).memory->block.id];
+    bind(*v, std::move(result));
   }
+}
+
+// The sizes that the callee decides come first, each as the dim of a result that has it. Gives where results begin.
+std::vector<Value>::const_iterator Machine::bind_result_sizes(const Stm& stm, const Function& callee,
+                                                              const std::vector<Datum>& results) {
+  for (std::size_t s = 0; s < callee.result_sizes.size(); ++s)
+    for (std::size_t k = 0; k < results.size(); ++k)
+      for (std::size_t d = 0; d < callee.results[k].rank(); ++d)
+        if (callee.results[k].shape[d] == Poly(callee.result_sizes[s]))
+          set(stm.pattern[s], Scalar::integer(ScalarType::i64, results[k].array.dims[d].size));
+  return stm.pattern.begin() + static_cast<std::ptrdiff_t>(callee.result_sizes.size());
 }
 
 }  // namespace apl::interpreter

@@ -129,6 +129,8 @@ class Machine {
   void run_branch(const Stm& stm, const Body& body);
   void exec(const Stm& stm, const Loop& op);
   void exec(const Stm& stm, const Apply& op);
+  std::vector<Value>::const_iterator bind_result_sizes(const Stm& stm, const Function& callee,
+                                                       const std::vector<Datum>& results);
   void exec(const Stm& stm, const GetSize& op);
   void exec(const Stm& stm, const Screma& op);
   void exec(const Stm& stm, const Scatter& op);

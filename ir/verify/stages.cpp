@@ -1,6 +1,7 @@
 // Which operations and types a stage holds, and how the levels of a kernel nest.
 #include <fmt/format.h>
 
+#include "ir/calls.h"
 #include "ir/node_info.h"
 #include "ir/verify/check.h"
 #include "ir/walk.h"
@@ -29,6 +30,12 @@ void check_levels(Check& check, const Stm& stm, const Surroundings& around) {
   const bool tile_node = get_if<SharedArray>(stm) || get_if<CopyTile>(stm) || get_if<TileContract>(stm);
   if (tile_node && !in_block) check.broken(stm, fmt::format("{} stands directly inside a block", op_name(stm.op)));
   if (get_if<Choose>(stm) && around.level != Level::host) check.broken(stm, "a choice stands outside kernels");
+  const Apply* call = get_if<Apply>(stm);
+  if (call != nullptr && around.level != Level::host) {
+    const Function* callee = check.find(call->function);
+    if (callee != nullptr && !is_scalar_function(*callee, [&](const std::string& name) { return check.find(name); }))
+      check.broken(stm, fmt::format("a kernel calls functions of scalars alone, and `{}` is none", call->function));
+  }
   if (const Alloc* alloc = get_if<Alloc>(stm)) {
     const bool inside = around.level != Level::host;
     if (alloc->space == Space::global && inside) check.broken(stm, "global memory is allocated outside kernels");

@@ -204,6 +204,27 @@ void Placer::branch(const Stm& source, Level level, std::vector<Stm>& out) {
   out.push_back(std::move(stm));
 }
 
+// A function's arguments lie row-major in blocks that stay the caller's, as those of an entry; what it gives comes in
+// blocks of its own.
+void Placer::call(const Apply& op, Stm stm, Level level, std::vector<Stm>& out) {
+  if (level != Level::host) return out.push_back(std::move(stm));
+  Apply placed = op;
+  for (Operand& x : placed.arguments)
+    if (x.is_value() && result_.type(x.value()).is_array() && !is_dense(x.value())) x = copied(x.value(), level, out);
+  std::vector<Value> pattern;
+  for (const Value v : stm.pattern) {
+    if (const Type type = result_.type(v); type.is_array()) {
+      const Value block = result_.values.add(Type::block(Space::global), result_.values.name(v) + "_mem");
+      pattern.push_back(block);
+      bind(v, block, Lmad::row_major(type.shape));
+    }
+    pattern.push_back(v);
+  }
+  stm.pattern = std::move(pattern);
+  stm.op = std::move(placed);
+  out.push_back(std::move(stm));
+}
+
 // What streams into a lambda are views of the inputs.
 void Placer::bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs,
                        const std::vector<Value>& rows) {

@@ -97,6 +97,7 @@ void Placer::statement(const Stm& stm, Level level, std::vector<Stm>& out) {
   if (const SegOp* seg = get_if<SegOp>(stm)) return kernel(*seg, stm, level, out);
   if (const Loop* l = get_if<Loop>(stm)) return loop(*l, stm, level, out);
   if (is_branch(stm.op)) return branch(stm, level, out);
+  if (const Apply* apply = get_if<Apply>(stm)) return call(*apply, stm, level, out);
   if (const SharedArray* shared = get_if<SharedArray>(stm)) {
     Value array = stm.pattern.front();
     // The padded layout spans more elements than the shape has: up to its last point.

@@ -34,6 +34,7 @@ class Placer {
   static Lmad shared_layout(const Type& type, std::size_t space);
   void branch(const Stm& source, Level level, std::vector<Stm>& out);
   std::vector<Value> branch_targets(const Stm& source, const std::vector<BodyPtr>& bodies, Level level) const;
+  void call(const Apply& op, Stm stm, Level level, std::vector<Stm>& out);
   void screma(const Screma& op, Stm stm, Level level, std::vector<Stm>& out);
   void scatter(const Scatter& op, Stm stm, Level level, std::vector<Stm>& out);
   void bind_rows(const std::vector<Value>& indices, const std::vector<Value>& inputs, const std::vector<Value>& rows);

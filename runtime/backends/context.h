@@ -55,10 +55,15 @@ enum apl_failure_code {
 };
 // A slice of three dims has nine numbers, and the array three more.
 #define APL_FAILURE_VALUES 12
+// Of calls around a check that are remembered, the innermost ones.
+#define APL_MOST_CALLS 16
 struct apl_failure {
   int32_t code;
   int32_t location;
   int64_t values[APL_FAILURE_VALUES];
+  // The calls of functions that the check came by, one more than the number of each one's location, the innermost first.
+  int32_t call_count;
+  int32_t calls[APL_MOST_CALLS];
 };
 
 // Where a check stands in the source, and its message: `%lld` stands for the next of `values`. If it came there by a
@@ -209,6 +214,9 @@ struct apl_context {
   char error[1024];                      // text of the last error, "" if none
   int32_t error_code;                    // apl_failure_code of a check that the host code made, and its location
   int32_t error_line, error_column, error_call;
+  // The calls of functions that the last failed check came by, as in apl_failure: behind those of its location.
+  int32_t call_count;
+  int32_t calls[APL_MOST_CALLS];
   // A word of the device's memory that is not 0 once a check failed in a kernel, until the host learns of it: an
   // argument of kernels that would stray on what is missing then.
   int32_t* failed;

@@ -295,13 +295,26 @@ static inline int64_t apl_columns_at_once(int64_t columns, int64_t most) {
   return apl_index_max(kLine, apl_index_min(most, (each + kLine - 1) / kLine * kLine));
 }
 
-// The first failed check stays; the others are dropped. The numbers of its message follow.
-static inline void apl_fail_with(struct apl_failure* failure, int32_t code, int32_t location, const int64_t* numbers,
+// The first failed check stays; the others are dropped. The numbers of its message follow. 2 if it is the first, else 1:
+// what a function that kernels call gives then.
+static inline int apl_fail_with(struct apl_failure* failure, int32_t code, int32_t location, const int64_t* numbers,
                                  size_t count) {
   int32_t none = 0;
-  if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
+  if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return 1;
   failure->location = location;
   for (size_t k = 0; k < count; ++k) failure->values[k] = numbers[k];
+  failure->call_count = 0;
+  return 2;
+}
+// What a call of a function gave; if the first failed check is in it, the cell gets to know the call.
+static inline int apl_called(struct apl_failure* failure, int went, int32_t call) {
+  if (went == 2 && call > 0 && failure->call_count < APL_MOST_CALLS) failure->calls[failure->call_count++] = call;
+  return went;
+}
+// The same of a function of the host.
+static inline int apl_host_called(struct apl_context* ctx, int status, int32_t call) {
+  if (status == APL_PROGRAM_ERROR && call > 0 && ctx->call_count < APL_MOST_CALLS) ctx->calls[ctx->call_count++] = call;
+  return status;
 }
 #define APL_NUMBERS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
 #define apl_fail(failure, code, ...) apl_fail_at(failure, code, __VA_ARGS__, 0)

@@ -1,6 +1,8 @@
 // The part of device.h for nvcc and NVRTC: what CUDA calls its barriers and atomic steps, and its asynchronous copies.
 
 #define APL_DEVICE __device__ __forceinline__
+// Of the program, called in several places.
+#define APL_FUNCTION static __device__ __noinline__
 #define APL_PRAGMA(text) _Pragma(#text)
 #define APL_UNROLL _Pragma("unroll")
 #define APL_UNROLL_BY(rounds) APL_PRAGMA(unroll(rounds))

@@ -38,6 +38,8 @@ struct apl_failure {
   int32_t code;
   int32_t location;
   int64_t values[12];
+  int32_t call_count;
+  int32_t calls[16];
 };
 
 // Threads that take each instruction together: texts for machines that have others say how many before.

@@ -1,6 +1,7 @@
 // The part of device.h for the host's compiler: arrays and barriers that tell the emulator of every access.
 
 #define APL_DEVICE inline
+#define APL_FUNCTION inline
 #define APL_UNROLL
 #define APL_UNROLL_BY(rounds)
 #define APL_KERNEL(...) extern "C"
@@ -103,13 +104,22 @@ apl_shared<T> apl_shared_at(int64_t offset, int64_t count) {
   return {reinterpret_cast<T*>(apl_emu->shared_memory + offset), offset, count};
 }
 
+// 2 if it is the first check that failed, else 1: what a function that kernels call gives then.
 template <class... Numbers>
-void apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... numbers) {
-  if (failure->code != 0) return;
+int apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... numbers) {
+  if (failure->code != 0) return 1;
   failure->code = code;
   failure->location = location;
   int64_t* next = failure->values;
   ((*next++ = int64_t(numbers)), ...);
+  failure->call_count = 0;
+  return 2;
+}
+
+// What a call of a function gave; if the first failed check is in it, the cell gets to know the call.
+inline int apl_called(apl_failure* failure, int went, int32_t call) {
+  if (went == 2 && call > 0 && failure->call_count < 16) failure->calls[failure->call_count++] = call;
+  return went;
 }
 
 // The word is the failure cell's first.

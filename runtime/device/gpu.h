@@ -62,12 +62,21 @@ APL_DEVICE apl_shared<T> apl_shared_at(int offset, int) {
   return {reinterpret_cast<T*>(apl_shared_memory + offset)};
 }
 
+// 2 if it is the first check that failed, else 1: what a function that kernels call gives then.
 template <class... Numbers>
-APL_DEVICE void apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... numbers) {
-  if (atomicCAS(&failure->code, 0, code) != 0) return;
+APL_DEVICE int apl_fail(apl_failure* failure, int32_t code, int32_t location, Numbers... numbers) {
+  if (atomicCAS(&failure->code, 0, code) != 0) return 1;
   failure->location = location;
   int64_t* next = failure->values;
   ((*next++ = int64_t(numbers)), ...);
+  failure->call_count = 0;
+  return 2;
+}
+
+// What a call of a function gave; if the first failed check is in it, the cell gets to know the call.
+APL_DEVICE int apl_called(apl_failure* failure, int went, int32_t call) {
+  if (went == 2 && call > 0 && failure->call_count < 16) failure->calls[failure->call_count++] = call;
+  return went;
 }
 
 // Whether a check failed before, as a word of the device's memory says.

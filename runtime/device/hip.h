@@ -2,6 +2,8 @@
 // copies: they go through registers. Warps are waves, of APL_WARP threads.
 
 #define APL_DEVICE __device__ __forceinline__
+// Of the program, called in several places.
+#define APL_FUNCTION static __device__ __attribute__((noinline))
 #define APL_PRAGMA(text) _Pragma(#text)
 #define APL_UNROLL _Pragma("unroll")
 #define APL_UNROLL_BY(rounds) APL_PRAGMA(unroll(rounds))

@@ -55,19 +55,21 @@ static int apl_report_error(struct futhark_context* ctx, int status) {
         apl_text("Error: %s\n\nBacktrace:\n-> #0  %s:%d:%d\n", text, file, base->error_line, base->error_column);
     const struct apl_location* call;
     int depth = 0;
-    for (int32_t next = base->error_call; trace && next > 0; next = call->call) {
-      call = &base->locations[next - 1];
-      char* longer = apl_text("%s   #%-2d %s:%d:%d\n", trace, ++depth, file, call->line, call->column);
-      free(trace);
-      trace = longer;
-    }
+    // Calls that were inlined around the check, then for each call of a function it and those around it.
+    for (int32_t k = -1; k < base->call_count; ++k)
+      for (int32_t next = k < 0 ? base->error_call : base->calls[k]; trace && next > 0; next = call->call) {
+        call = &base->locations[next - 1];
+        char* longer = apl_text("%s   #%-2d %s:%d:%d\n", trace, ++depth, file, call->line, call->column);
+        free(trace);
+        trace = longer;
+      }
     apl_error(ctx, status, trace);
   } else {
     apl_error(ctx, status, apl_text("%s%s", status == APL_PROGRAM_ERROR ? "Error: " : "", text));
   }
   base->error[0] = '\0';
   base->error_code = APL_OK;
-  base->error_line = base->error_column = base->error_call = 0;
+  base->error_line = base->error_column = base->error_call = base->call_count = 0;
   return status;
 }
 

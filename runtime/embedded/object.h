@@ -240,6 +240,8 @@ static int apl_failed_check(struct apl_context* base, const struct apl_failure* 
   base->error_line = location->line;
   base->error_column = location->column;
   base->error_call = location->call;
+  base->call_count = failure->call_count;
+  memcpy(base->calls, failure->calls, sizeof base->calls);
   return APL_PROGRAM_ERROR;
 }
 

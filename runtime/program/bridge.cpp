@@ -148,6 +148,8 @@ int Bridge::synchronise(apl_context* ctx) {
     error.location = location_of(location.line, location.column);
     error.message = fill_in(location.message, *cell);
     note_calls(error, location.call, ctx->locations);
+    ctx->call_count = cell->call_count;
+    std::copy_n(cell->calls, cell->call_count, ctx->calls);
   }
   return bridge.fail(std::move(error), APL_PROGRAM_ERROR);
 }
@@ -163,11 +165,20 @@ Status Bridge::wait() {
 void Bridge::clear_error() {
   context_.error[0] = '\0';
   context_.error_code = APL_OK;
+  context_.call_count = 0;
   error_.reset();
   call_ = next_;
 }
 
 Diagnostic Bridge::error(int status) const {
+  Diagnostic error = error_inside(status);
+  for (std::int32_t k = 0; k < context_.call_count && context_.locations; ++k)
+    note_calls(error, context_.calls[k], context_.locations);
+  return error;
+}
+
+// Without the calls of functions that stayed functions.
+Diagnostic Bridge::error_inside(int status) const {
   // Else it went on after that error.
   if (error_ && error_->message.starts_with(std::string_view(context_.error)) && context_.error[0] != '\0')
     return *error_;

@@ -47,6 +47,7 @@ class Bridge {
   Status wait();
   // The diagnostic of a call that ended with this status, not APL_SUCCESS.
   Diagnostic error(int status) const;
+  Diagnostic error_inside(int status) const;
 
   Result<void*> allocate(std::int64_t bytes, const char* what);
   Status release(void* data);

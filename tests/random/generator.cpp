@@ -217,7 +217,7 @@ Expr Generator::value(const Type& type, double limit, int depth) {
       {20, &G::index},       {20, &G::reduce},
       {8, &G::contraction},  {8, &G::named_reduction},
       {8, &G::let_in},       {4, &G::let_size},
-      {3, &G::let_function}, {3, &G::call},
+      {3, &G::let_function}, {6, &G::call},
       {8, &G::branch},       {6, &G::loop_for},
       {4, &G::loop_over},    {3, &G::loop_while},
       {4, &G::projection},
@@ -254,7 +254,7 @@ Expr Generator::value(const Type& type, double limit, int depth) {
       {6, &G::let_in},
       {3, &G::let_size},
       {3, &G::let_function},
-      {3, &G::call},
+      {6, &G::call},
       {6, &G::branch},
       {7, &G::loop_for},
       {3, &G::loop_over},
@@ -403,6 +403,30 @@ Expr Generator::function_body(Type& result, int depth, bool is_entry) {
   return make(result, kMostMagnitude, pieces);
 }
 
+// A function of scalars, which a kernel can call where it stays a function.
+Expr Generator::scalar_helper(std::int64_t number) {
+  const Scope scope(*this);
+  std::vector<Size> all = sizes_;
+  std::erase_if(sizes_, [](const Size& size) { return std::isalpha(size.text[0]) != 0; });
+  budget_ = 16;
+  Helper helper{fmt::format("s{}_{}", seed_, number), {}, Type{any_scalar(), {}, {}}};
+  std::string head;
+  for (std::int64_t k = between(1, 3); k > 0; --k) {
+    helper.params.push_back({Type{any_scalar(), {}, {}}});
+    const std::string name = fresh();
+    head += fmt::format(" ({}: {})", name, helper.params.back().type.text());
+    bind(name, helper.params.back().type, kInputMagnitude);
+  }
+  const Maybe body = chance(60) ? branch(helper.result, kMostMagnitude, 3) : loop_for(helper.result, kMostMagnitude, 3);
+  const Expr all_of_it = body ? *body : leaf(helper.result, kMostMagnitude);
+  const std::string attribute = chance(60) ? "#[noinline]\n" : "";
+  const Expr made =
+      make_text({fmt::format("{}def {}{}: {} = ", attribute, helper.name, head, helper.result.text()), all_of_it});
+  sizes_ = std::move(all);
+  helpers_.push_back(std::move(helper));
+  return made;
+}
+
 void Generator::declare_types() {
   if (has_short_rows()) {
     static constexpr ScalarType kTypes[] = {ScalarType::i8,  ScalarType::i16, ScalarType::i32, ScalarType::i64,
@@ -422,7 +446,9 @@ Program Generator::run() {
   Program program{seed_, fmt::format("e{}", seed_), {}, {}};
   declare_sizes(program.sizes);
   declare_types();
-  for (std::int64_t k = chance(has_short_rows() ? 8 : 25) ? between(1, 2) : 0; k > 0; --k) {
+  if (!has_short_rows())
+    for (std::int64_t k = chance(35) ? between(1, 2) : 0; k > 0; --k) program.definitions.push_back(scalar_helper(k));
+  for (std::int64_t k = chance(has_short_rows() ? 8 : 35) ? between(1, 2) : 0; k > 0; --k) {
     const Scope scope(*this);
     budget_ = 20;
     std::string head;
@@ -431,7 +457,7 @@ Program Generator::run() {
     const Expr body = function_body(result, 3, false);
     Helper helper{fmt::format("f{}_{}", seed_, k), params, result};
     program.definitions.push_back(make_text(
-        {fmt::format("{}def {}{}: {} =", chance(20) ? "#[noinline]\n" : "", helper.name, head, result.text()), body}));
+        {fmt::format("{}def {}{}: {} =", chance(40) ? "#[noinline]\n" : "", helper.name, head, result.text()), body}));
     helpers_.push_back(std::move(helper));
   }
   budget_ = static_cast<int>(has_short_rows() ? between(4, 20) : between(10, 120));

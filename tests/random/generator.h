@@ -95,6 +95,7 @@ class Generator {
   Expr condition(int depth);
   void declare_sizes(std::vector<testing::Sizes>& tried);
   std::vector<Parameter> declare_params(std::string& text);
+  Expr scalar_helper(std::int64_t number);
   Expr function_body(Type& result, int depth, bool is_entry);
   void consume_params(std::vector<Piece>& pieces, int depth);
   void declare_types();

@@ -95,6 +95,34 @@ std::string module_of_functions(std::size_t n) {
       n - 1);
 }
 
+// Each level calls the one before twice: expanded, the text would double with each. In a map, and on the host.
+std::string levels_of_scalars(std::size_t n) {
+  return fmt::format(
+      "def f0 (x: i32) : i32 = if x > 100 then x / 3 else loop y = x for i < x do if y > i then y - 2 * i else y * "
+      "3\n{}"
+      "entry main (xs: []i32) : ([]i32, i32) = (map f{} xs, f{} (i32.i64 (length xs)))\n",
+      joined(n, "",
+             [](std::size_t k) {
+               return fmt::format("def f{0} (x: i32) : i32 = if x > {0} then f{1} x + f{1} (x + 1) else f{1} (x - 1)\n",
+                                  k + 1, k);
+             }),
+      n, n);
+}
+
+// The same of functions that decide how long their results are.
+std::string levels_of_arrays(std::size_t n) {
+  return fmt::format(
+      "def f0 (x: i64) : []i64 = if x % 2 == 0 then iota (x % 5) else if x < 100 then [x, x + 1] else []\n{}"
+      "entry main (x: i64) : []i64 = f{} x\n",
+      joined(n, "",
+             [](std::size_t k) {
+               return fmt::format(
+                   "def f{0} (x: i64) : []i64 = if x % {0} == 0 then f{1} x ++ f{1} (x + 1) else f{1} (x - 1)\n", k + 1,
+                   k);
+             }),
+      n);
+}
+
 // Parametric modules, each applied to what the one before gave; and each function called from the entry.
 std::string applications(std::size_t n) {
   return fmt::format(
@@ -134,6 +162,8 @@ std::vector<Kind> all_kinds() {
       {"functions", 250, functions},
       {"module-of-functions", 250, module_of_functions},
       {"applications", 250, applications},
+      {"levels-of-scalars", 16, levels_of_scalars},
+      {"levels-of-arrays", 16, levels_of_arrays},
   };
 }
 
