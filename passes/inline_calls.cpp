@@ -28,6 +28,7 @@
 #include <range/v3/view/zip.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <ranges>
@@ -109,8 +110,10 @@ class Inliner {
   };
   // What a function is when all is expanded in it.
   struct Expanded {
-    std::size_t calls = 0, stms = 0;
-    std::size_t without_calls = 0;  // statements, if the calls that stayed were expanded as well
+    std::size_t calls = 0;
+    // Statements where the function itself is expanded in a place of this kind, in which fewer calls may stay.
+    std::array<std::size_t, inlining::kPlaces> stms{};
+    std::size_t on_host() const { return stms[static_cast<std::size_t>(Around::host)]; }
   };
   struct KeptFunction {
     Kept as = Kept::no;
@@ -184,7 +187,7 @@ class Inliner {
     };
     if (!asked && (copies_[k] < 2 || has_attribute(module_.functions[k]->attributes, attribute::inline_))) return;
     if (!is_worth_call()) return;
-    if (expanded_[k].stms > kLargeOfKept) {
+    if (expanded_[k].on_host() > kLargeOfKept) {
       Function smaller = *module_.functions[k];
       simplify(smaller, expanded_[k]);
       module_.functions[k] = std::make_shared<const Function>(std::move(smaller));
@@ -260,20 +263,28 @@ class Inliner {
   }
 
   std::optional<Diagnostic> refuse_growth(std::size_t k) {
-    Expanded& all = expanded_[k];
-    for_each_stm(*module_.functions[k]->body, [&](const Stm&) { ++all.stms; });
-    all.without_calls = all.stms;
-    for (const std::size_t number : calls_of_[k]) {
-      const Call& call = calls_[number];
-      const Expanded& callee = expanded_[call.callee];
-      const KeptFunction& kept = kept_[call.callee];
-      all.without_calls = std::min(2 * kMaxStms, all.without_calls + callee.without_calls);
-      // Where no call of arrays stands, those inside of the callee are expanded, too.
-      if (!inlining::stays(kept.as, kept.weight, call.around))
-        all.stms += call.around == Around::host || kept.as == Kept::scalar ? callee.stms : callee.without_calls;
-      if (all.stms > kMaxStms) return too_large(call, "statements");
+    const Stm* last = nullptr;
+    expanded_[k].stms = {};
+    measure(*module_.functions[k]->body, Around::host, expanded_[k], last);
+    if (expanded_[k].on_host() <= kMaxStms) return std::nullopt;
+    return too_large({.location = last == nullptr ? module_.functions[k]->location : last->location}, "statements");
+  }
+
+  // `last`: the call by which the statements on the host became too many.
+  void measure(const Body& body, Around around, Expanded& all, const Stm*& last) const {
+    for (const Stm& stm : body.stms) {
+      for (std::size_t place = 0; place < all.stms.size(); ++place) {
+        std::size_t added = 1;
+        const Around there = std::max(around, static_cast<Around>(place));
+        if (const auto callee = callee_of(stm);
+            callee && !inlining::stays(kept_[*callee].as, kept_[*callee].weight, there))
+          added += expanded_[*callee].stms[static_cast<std::size_t>(there)];
+        const bool fits = all.on_host() <= kMaxStms;
+        all.stms[place] = std::min(2 * kMaxStms, all.stms[place] + added);
+        if (fits && all.on_host() > kMaxStms) last = &stm;
+      }
+      for_each_body(stm.op, [&](const BodyPtr& inner) { measure(*inner, inside(stm, around), all, last); });
     }
-    return std::nullopt;
   }
 
   static Diagnostic too_large(const Call& call, std::string_view what) {
@@ -323,14 +334,15 @@ class Inliner {
     function.body = without_impossible(function.body, function.values, sizes_of(*function.body));
     holds_calls_[k] = false;
     for_each_stm(*function.body, [&](const Stm& stm) { holds_calls_[k] = holds_calls_[k] || callee_of(stm); });
-    if (expanded_[k].stms > kLarge && !needed(k)) simplify(function, expanded_[k]);
+    if (expanded_[k].on_host() > kLarge && !needed(k)) simplify(function, expanded_[k]);
     module_.functions[k] = std::make_shared<const Function>(std::move(function));
   }
 
   void simplify(Function& function, Expanded& expanded) const {
     for (int round = 0; round < kRounds && simplify_once(function, module_); ++round) continue;
-    expanded.stms = 0;
-    for_each_stm(*function.body, [&](const Stm&) { ++expanded.stms; });
+    const Stm* last = nullptr;
+    expanded.stms = {};
+    measure(*function.body, Around::host, expanded, last);
   }
 
   // `own`: the body is the caller's, not that of a function which was expanded in it, with remarks of its own.

@@ -109,7 +109,8 @@ std::map<Value, std::shared_ptr<PlanKernels>> find_plan_kernels(Unit& unit, cons
     // Packed panels have the micro-kernel's tile, and blocks by the machine's caches.
     if (!unit.target.on_device() && data->schedule.unit == Schedule::Unit::packed) return;
     auto plan_kernels = std::make_shared<PlanKernels>();
-    plan_kernels->name = (unit.function.entry ? unit.function.entry->name : unit.function.name) + "_" + unit.function.values.name(stm.pattern.front());
+    plan_kernels->name = (unit.function.entry ? unit.function.entry->name : unit.function.name) + "_" +
+                         unit.function.values.name(stm.pattern.front());
     if (options.one_plan) {
       take_one_plan(*plan_kernels, *data, unit, forced, *device, options);
     } else {

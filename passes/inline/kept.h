@@ -18,13 +18,14 @@ enum class Kept : std::uint8_t {
   host,    // host code calls it: it takes or gives arrays, or launches kernels
 };
 
-// Where a call stands.
+// Where a call stands. What is inside of several of these is where the last of them says.
 enum class Around : std::uint8_t {
   host,        // neither in a map nor in a function that is differentiated
   map,         // in a map, scan or scatter
   reduction,   // in a reduction or histogram
   derivative,  // in a function that is differentiated
 };
+constexpr std::size_t kPlaces = 4;
 
 // A kernel, with the host code that launches it, against a scalar statement.
 constexpr std::size_t kKernelWeight = 20;
