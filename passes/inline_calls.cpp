@@ -9,10 +9,11 @@
 // The call graph is walked callees first, so that what is copied holds no call any more, but for functions that are
 // called once and then dropped: their own calls are replaced where they are copied to, as a chain of such functions
 // would be copied anew at each step. A function stays, and so do its calls, if it is large, copies of it would be worth
-// many times its own text, and it may (inline/kept.h): else programs would double with each level of calls. Calls of it
-// where they cannot stand, in maps for functions of arrays, are replaced as others are. Statements copied in keep their
-// own source locations and know the call, and the calls around it, that they came by (ir/call_table.h); attributes and
-// certificates of the call go to each of them, and what the function asks of its contractions (`#[tf32]`,
+// many times its own text, and it may (inline_calls/kept.h): else programs would double with each level of calls. Calls
+// of it where they cannot stand, in maps for functions of arrays, are replaced as others are. Statements copied in keep
+// their own source locations and know the call, and the calls around it, that they came by (ir/call_table.h);
+// attributes and certificates of the call go to each of them, and what the function asks of its contractions
+// (`#[tf32]`,
 // `#[f32_3xtf32]`) to those that may become some. A reshape that the call's sizes make impossible stands behind a check
 // that fails: it becomes an array of zeros. Functions that no entry needs are dropped (in a module without entries:
 // functions that were called). Takes the soac stage alone: later a function's body may be kernels, which cannot stand
@@ -39,7 +40,7 @@
 #include "ir/calls.h"
 #include "ir/walk.h"
 #include "passes/analysis/simplified.h"
-#include "passes/inline/kept.h"
+#include "passes/inline_calls/kept.h"
 #include "passes/pass.h"
 
 namespace apl {
