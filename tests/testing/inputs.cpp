@@ -56,14 +56,25 @@ class Inputs {
       } else if (const auto* compare = get_if<Compare>(stm); compare && compare->op == CompareOp::eq) {
         for (const auto& [size, of] : {std::pair{compare->x, compare->y}, std::pair{compare->y, compare->x}})
           if (size.is_value() && of.is_value() && ranges::contains(function_.sizes, size.value()) &&
-              polys.contains(of.value()) && !polys.at(of.value()).mentions(size.value()))
+              polys.contains(of.value()) && is_given(polys.at(of.value()), size.value()))
             equal.emplace(stm.pattern.front(), std::pair{size.value(), polys.at(of.value())});
       } else if (const auto* check = get_if<Assert>(stm); check && check->condition.is_value()) {
         if (const auto found = equal.find(check->condition.value()); found != equal.end())
-          computed.push_back(found->second);
+          if (!ranges::contains(computed | std::views::keys, found->second.first)) computed.push_back(found->second);
       }
     }
     return computed;
+  }
+
+  // Whether arguments other than that size tell the polynomial's value.
+  bool is_given(const Poly& poly, Value size) const {
+    bool given = true;
+    poly.for_each_symbol([&](Value symbol) {
+      given = given && symbol != size &&
+              (ranges::contains(function_.sizes, symbol) ||
+               (ranges::contains(function_.params, symbol) && is_integer_scalar(symbol)));
+    });
+    return given;
   }
 
   std::optional<std::int64_t> evaluated(const Poly& poly) const {
