@@ -95,17 +95,39 @@ ExprPtr limited(BinaryOp op, const ExprPtr& x, const ExprPtr& y) {
   return left ? select(infix(symbol, x, y), x, y) : select(infix(symbol + "=", y, x), y, x);
 }
 
-// Whether a thread makes a check.
-bool makes_checks(const Op& kernel, const ValueTable& values) {
-  bool found = false;
-  for_each_body(kernel, [&](const BodyPtr& body) {
-    for_each_stm(*body, [&](const Stm& stm) {
+// Whether threads make checks: in a kernel's own code, or in a function that it calls.
+class Checks {
+ public:
+  explicit Checks(const std::unordered_map<std::string_view, const apl::Function*>& functions)
+      : functions_(functions) {}
+
+  bool made_by(const Op& kernel, const ValueTable& values) {
+    bool found = false;
+    for_each_body(kernel, [&](const BodyPtr& body) { found = found || made_in(*body, values); });
+    return found;
+  }
+
+ private:
+  bool made_in(const Body& body, const ValueTable& values) {
+    bool found = false;
+    for_each_stm(body, [&](const Stm& stm) {
       const bool checks = get_if<Binary>(stm) || get_if<Index>(stm) || get_if<Update>(stm);
-      found = found || get_if<Assert>(stm) || get_if<Apply>(stm) || (checks && can_fail(stm.op, values));
+      const Apply* call = get_if<Apply>(stm);
+      found = found || get_if<Assert>(stm) || (checks && can_fail(stm.op, values)) || (call && made_by(call->function));
     });
-  });
-  return found;
-}
+    return found;
+  }
+
+  bool made_by(const std::string& name) {
+    if (const auto known = known_.find(name); known != known_.end()) return known->second;
+    const auto callee = functions_.find(name);
+    const bool made = callee == functions_.end() || made_in(*callee->second->body, callee->second->values);
+    return known_.emplace(name, made).first->second;
+  }
+
+  const std::unordered_map<std::string_view, const apl::Function*>& functions_;
+  std::unordered_map<std::string, bool> known_;
+};
 
 // Whether a thread may find no memory for an array of its own. What every thread makes, of a size that the host knows,
 // it has from the host.
@@ -189,8 +211,9 @@ std::int64_t Unit::constant(const Poly& p, const std::string& what) const {
 FileScope::FileScope(const Module& module, const apl::Function* only) : calls(module.calls), known(module.known) {
   for (const FunctionPtr& function : module.functions) functions.emplace(function->name, function.get());
   bool fails = false, strays = false;
+  Checks checks(functions);
   const auto note = [&](const Op& kernel, const ValueTable& values) {
-    fails = fails || makes_checks(kernel, values) || may_lack_memory(kernel, values);
+    fails = fails || checks.made_by(kernel, values) || may_lack_memory(kernel, values);
     strays = strays || may_stray(kernel, values);
   };
   const std::function<void(const Body&, const ValueTable&)> look = [&](const Body& body, const ValueTable& values) {
