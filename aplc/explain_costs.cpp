@@ -22,13 +22,31 @@ constexpr double kStepCycles = 30;
 // long as two warps take turns at a scheduler.
 constexpr double kProductCycles = 2;
 
+// What a call launches and gives, where these of its arguments are known.
+struct Called {
+  std::vector<KernelCost> kernels;                 // of one call
+  std::vector<std::optional<apl::Scalar>> values;  // of the call's pattern at the memory stage, without blocks
+};
+using KnownArguments = std::vector<std::optional<std::int64_t>>;
+// By function and its arguments that are sizes or integers.
+using Calls = std::map<std::pair<const apl::Function*, KnownArguments>, Called>;
+
+// Calls of a function with other arguments than these many count as if nothing was known of their arguments.
+constexpr std::size_t kMostCallsApart = 32;
+
 class Host {
  public:
-  Host(const apl::Function& function, const Parameters& parameters, const apl_device& device,
-       const std::vector<ExplainedPlan>& plans)
-      : function_(function), parameters_(parameters), device_(device), layouts_(function) {
-    for (const ExplainedPlan& plan : plans) plans_.emplace(plan.parameters, &plan);
-  }
+  using Plans = std::map<std::string, const ExplainedPlan*>;  // by what the names of their parameters begin with
+
+  Host(const apl::Module& module, const apl::Function& function, const Parameters& parameters, const apl_device& device,
+       const Plans& plans, Calls& calls)
+      : module_(module),
+        function_(function),
+        parameters_(parameters),
+        device_(device),
+        layouts_(function),
+        plans_(plans),
+        calls_(calls) {}
 
   std::vector<KernelCost> run(const Sizes& sizes) {
     const auto note = [&](Value v) {
@@ -39,6 +57,28 @@ class Host {
     for (const Value v : function_.params) note(v);
     body(*function_.body, {});
     return std::move(kernels_);
+  }
+
+  Called run_called(const KnownArguments& arguments) {
+    for (std::size_t k = 0; k < arguments.size(); ++k) {
+      const Value formal =
+          k < function_.sizes.size() ? function_.sizes[k] : function_.params[k - function_.sizes.size()];
+      if (arguments[k]) known_[formal] = apl::Scalar::integer(function_.type(formal).element, *arguments[k]);
+    }
+    body(*function_.body, {});
+    Called made{.kernels = std::move(kernels_), .values = {}};
+    const std::vector<Operand>& results = function_.body->results;
+    for (const Value size : function_.result_sizes) {
+      std::optional<apl::Scalar> value;
+      for (std::size_t k = 0; k < results.size(); ++k)
+        for (std::size_t d = 0; d < function_.results[k].rank(); ++d)
+          if (function_.results[k].shape[d] == Poly(size))
+            if (const auto n = number(function_.values.type(results[k]).shape[d]))
+              value = apl::Scalar::integer(apl::ScalarType::i64, static_cast<std::int64_t>(*n));
+      made.values.push_back(value);
+    }
+    for (const Operand& result : results) made.values.push_back(scalar(result));
+    return made;
   }
 
  private:
@@ -219,11 +259,13 @@ class Host {
                           apl::get_if<apl::Screma>(stm) || apl::get_if<apl::Manifest>(stm) ||
                           apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
                           apl::get_if<apl::Iota>(stm);
+    if (const auto* op = apl::get_if<apl::Apply>(stm)) return call(*op, stm, place);
     if (!launches) {
       for (const Value v : stm.pattern) known_.erase(v);
       return learn(stm);
     }
-    kernels_.push_back({.statement = &stm,
+    kernels_.push_back({.function = &function_,
+                        .statement = &stm,
                         .location = stm.location,
                         .seconds = {},
                         .launches = times,
@@ -267,6 +309,41 @@ class Host {
     kernel.operations = 2;
     for (int d = 0; d < plan.contraction->dim_count; ++d)
       kernel.operations *= static_cast<double>(plan.contraction->dims[d].size);
+  }
+
+  // The kernels that the function launches.
+  void call(const apl::Apply& op, const apl::Stm& stm, const Place& place) {
+    const apl::Function* callee = module_.find(op.function);
+    if (callee == nullptr) return;
+    KnownArguments arguments;
+    for (const Operand& x : op.arguments) {
+      const apl::Type& type = function_.values.type(x);
+      const bool counts = type.is_scalar() && apl::is_integer(type.element);
+      const auto value = counts ? scalar(x) : std::nullopt;
+      arguments.push_back(value ? std::optional(value->as_int()) : std::nullopt);
+    }
+    const auto apart = std::ranges::count(calls_, callee, [](const auto& known) { return known.first.first; });
+    if (!calls_.contains({callee, arguments}) && static_cast<std::size_t>(apart) >= kMostCallsApart)
+      arguments.assign(arguments.size(), std::nullopt);
+    auto known = calls_.find({callee, arguments});
+    if (known == calls_.end()) {
+      Called made = Host(module_, *callee, parameters_, device_, plans_, calls_).run_called(arguments);
+      known = calls_.emplace(std::pair(callee, arguments), std::move(made)).first;
+    }
+    const std::size_t end = kernels_.size();
+    for (KernelCost kernel : known->second.kernels) {
+      kernel.launches *= place.times;
+      if (kernel.seconds) *kernel.seconds *= place.times;
+      kernel.unknown_rounds = kernel.unknown_rounds || place.unknown_rounds;
+      kernels_.push_back(std::move(kernel));
+    }
+    join_rounds(0, end);
+    std::size_t k = 0;
+    for (const Value v : stm.pattern) {
+      if (function_.type(v).is_memory()) continue;
+      if (k < known->second.values.size() && known->second.values[k]) known_[v] = *known->second.values[k];
+      ++k;
+    }
   }
 
   std::string shared(const apl::SegOp& kernel, bool scans) const {
@@ -608,24 +685,30 @@ class Host {
     return std::max({bytes / bandwidth, arithmetic, threads < 1 ? 0.0 : chain}) + device_.launch_us * 1e-6;
   }
 
+  const apl::Module& module_;
   const apl::Function& function_;
   const Parameters& parameters_;
   const apl_device& device_;
   const apl::Layouts layouts_;
+  const Plans& plans_;
+  Calls& calls_;
   std::map<Value, apl::Scalar> known_;
   std::optional<std::set<Value>> outside_;  // what the kernel of blocks reads: its own arrays are near to its threads
   bool unknown_work_ = false;               // whether the kernel has a width or a loop whose length is not known
-  std::map<std::string, const ExplainedPlan*> plans_;  // by what the names of their parameters begin with
-  std::map<std::string, const apl::Stm*> first_of_;    // of a contraction's kernels, by the same
-  std::size_t followed_ = 0;                           // iterations of loops
+  std::map<std::string, const apl::Stm*> first_of_;  // of a contraction's kernels, by the same
+  std::size_t followed_ = 0;                         // iterations of loops
   std::vector<KernelCost> kernels_;
 };
 
 }  // namespace
 
-std::vector<KernelCost> kernel_costs(const apl::Function& function, const Sizes& sizes, const Parameters& parameters,
-                                     const apl_device& device, const std::vector<ExplainedPlan>& plans) {
-  return Host(function, parameters, device, plans).run(sizes);
+std::vector<KernelCost> kernel_costs(const apl::Module& module, const apl::Function& function, const Sizes& sizes,
+                                     const Parameters& parameters, const apl_device& device,
+                                     const std::vector<ExplainedPlan>& plans) {
+  Host::Plans by_name;
+  for (const ExplainedPlan& plan : plans) by_name.emplace(plan.parameters, &plan);
+  Calls calls;
+  return Host(module, function, parameters, device, by_name, calls).run(sizes);
 }
 
 }  // namespace aplc

@@ -12,7 +12,8 @@
 namespace aplc {
 
 struct KernelCost {
-  const apl::Stm* statement = nullptr;  // of the function
+  const apl::Function* function = nullptr;  // whose host code launches it: the entry, or what it calls
+  const apl::Stm* statement = nullptr;      // of the function
   apl::Location location;
   std::optional<double> seconds;  // of all its launches; none where a size is not known
   double launches = 0;
@@ -31,10 +32,11 @@ struct KernelCost {
   std::string kind = {};                // what the version is: "attention", "reduction of pairs"
 };
 
-// The kernels that the host of a function launches with these sizes, in the order of the program. Branches whose
-// condition the sizes decide are followed, of others the dearer side counts. Plans are those of the function's
-// contractions.
-std::vector<KernelCost> kernel_costs(const apl::Function& function, const Sizes& sizes, const Parameters& parameters,
-                                     const apl_device& device, const std::vector<ExplainedPlan>& plans);
+// The kernels that the host of a function, and of those that it calls, launches with these sizes, in the order of the
+// program. Branches whose condition the sizes decide are followed, of others the dearer side counts. Plans are those of
+// the function's contractions.
+std::vector<KernelCost> kernel_costs(const apl::Module& module, const apl::Function& function, const Sizes& sizes,
+                                     const Parameters& parameters, const apl_device& device,
+                                     const std::vector<ExplainedPlan>& plans);
 
 }  // namespace aplc

@@ -107,7 +107,7 @@ class Overviewer {
                       .einsums = {},
                       .kernels = {}};
     const std::vector<ExplainedPlan> plans = explained_plans(module_, function, sizes, device_, given_, check_);
-    overview.kernels = kernel_costs(function, sizes, given_, device_, plans);
+    overview.kernels = kernel_costs(module_, function, sizes, given_, device_, plans);
     const auto all_kernels = [&](auto is_one) { return overview.kernels | std::views::filter(is_one); };
     for (const ExplainedPlan& plan : plans) {
       auto kernels = all_kernels([&](const KernelCost& kernel) { return kernel.contraction == plan.parameters; });
@@ -138,13 +138,19 @@ class Overviewer {
     }
     std::map<std::pair<std::uint32_t, bool>, OverviewRow> rows;  // by line, and by side of a branch
     std::uint32_t last = function.location.line;
+    const apl::Function* launches = &function;
+    const auto is_planned = [&](const KernelCost& kernel) {
+      return std::ranges::find(overview.plans, kernel.contraction, &ExplainedPlan::parameters) != overview.plans.end();
+    };
     for (const KernelCost& kernel : overview.kernels) {
-      if (!kernel.contraction.empty() || product_of(kernel) != overview.rows.end()) continue;
+      if (is_planned(kernel) || product_of(kernel) != overview.rows.end()) continue;
+      if (kernel.function != launches) last = kernel.function->location.line;
+      launches = kernel.function;
       // What a pass made without a place belongs to what is before it.
       const std::uint32_t line = kernel.location ? kernel.location.line : last;
       last = line;
       auto [row, is_new] = rows.try_emplace({line, kernel.other_side});
-      if (is_new) row->second = described(function, line, kernel);
+      if (is_new) row->second = described(*kernel.function, line, kernel);
       count(kernel, row->second);
       // One of the kernels of a line may do the reduction, another what is before or after it.
       if (kernel.chunks && row->second.what.starts_with("map")) {
@@ -285,7 +291,8 @@ class Overviewer {
     row.location.line = line;
     row.seconds = kernel.seconds;
     if (line == function.location.line && !kernel.location) {
-      row.source = fmt::format("(around entry {})", function.entry->name);
+      row.source = function.entry ? fmt::format("(around entry {})", function.entry->name)
+                                  : fmt::format("(around function {})", function.name);
       row.what = "made by passes";
     }
     // What it is: the first of these that a pass said of the line.

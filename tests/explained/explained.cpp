@@ -65,7 +65,7 @@ class Comparison {
     double said = 0;
     bool decided = true, by_matrix = false;
     std::string lines;
-    for (const aplc::KernelCost& kernel : aplc::kernel_costs(function, sizes, {}, device, plans)) {
+    for (const aplc::KernelCost& kernel : aplc::kernel_costs(module, function, sizes, {}, device, plans)) {
       decided = decided && !kernel.unknown_rounds && !kernel.unknown_branch;
       by_matrix = by_matrix || kernel.is_sparse;
       said += kernel.launches;
