@@ -3,11 +3,74 @@
 //   choose first { a when false ... b ... c } => b, without what cannot run
 //   loop {x} = {a} for i < 0 => a            loop for i < 1 => the body once
 //   a loop parameter that every iteration leaves alone => its initial value
+//   loop {x = 1} for i < 5 { x * 3 } => 243  where nothing else is known outside but arrays of constants
+#include <algorithm>
 #include <range/v3/view/zip.hpp>
 
+#include "ir/interpret.h"
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
+
+namespace {
+
+// Loops of more iterations run when the program does.
+constexpr std::int64_t kMostConstantTrips = 4096;
+
+// Whether the interpreter computes bit for bit what the program would: floats may be rounded otherwise there.
+bool is_exact(const Body& body, const ValueTable& values) {
+  bool exact = true;
+  const auto look = [&](Value v) { exact = exact && !values.type(v).is_memory() && !is_float(values.type(v).element); };
+  for_each_stm(body, [&](const Stm& stm) {
+    std::ranges::for_each(stm.pattern, look);
+    for_each_binder(stm.op, look);
+    const Loop* inner = get_if<Loop>(stm);
+    const auto trips = inner != nullptr && inner->index ? inner->bound.constant() : std::nullopt;
+    exact = exact && stm.attributes.empty() && !get_if<Apply>(stm) && !get_if<GetSize>(stm) &&
+            !get_if<Derivative>(stm) && (!trips || *trips <= kMostConstantTrips);
+  });
+  return exact;
+}
+
+}  // namespace
+
+// Nothing where it fails or takes long: that is for the program to do.
+Fired Simplifier::constant_loop(const Stm& stm, const Loop& op) {
+  if (module_.stage != Stage::soac || !stm.attributes.empty()) return Fired::none;
+  if (op.index && op.bound.constant().value_or(kMostConstantTrips + 1) > kMostConstantTrips) return Fired::none;
+  const auto is_scalar = [&](Value v) { return function_.values.type(v).is_scalar(); };
+  if (stm.pattern.empty() || !std::ranges::all_of(stm.pattern, is_scalar)) return Fired::none;
+  Body body;
+  for (const Value outside : free_values(stm.op, function_.values)) {
+    const ArrayLit* literal = definition<ArrayLit>(outside);
+    const auto is_constant = [](const Operand& x) { return x.is_constant(); };
+    if (literal == nullptr || !std::ranges::all_of(literal->elements, is_constant)) return Fired::none;
+    body.stms.push_back({.pattern = {outside}, .op = *literal, .location = {}, .certificates = {}, .attributes = {}});
+  }
+  body.stms.push_back({.pattern = stm.pattern, .op = op, .location = {}, .certificates = {}, .attributes = {}});
+  if (!is_exact(body, function_.values)) return Fired::none;
+  Function function;
+  function.name = "constant";
+  EntryInfo entry{.name = function.name, .params = {}, .results = {}};
+  for (const Value v : stm.pattern) {
+    body.results.emplace_back(v);
+    function.results.push_back(function_.values.type(v));
+    entry.results.push_back({.type = std::string(to_text(function_.values.type(v).element))});
+  }
+  function.entry = std::move(entry);
+  // Without places: the module has no calls that they could name.
+  Substitution none;
+  function.body = copy_fresh(std::make_shared<const Body>(std::move(body)), none, function_.values, function.values,
+                             [](const Location&) { return Location{}; });
+  Module module;
+  module.stage = Stage::soac;
+  module.functions.push_back(std::make_shared<const Function>(std::move(function)));
+  const auto stop = [] { return true; };  // asked after 65,536 bodies
+  const auto made = interpret(module, "constant", {}, {.parameters = {}, .stop = stop, .reduced = {}});
+  if (!made) return Fired::none;
+  for (const auto& [value, result] : ranges::views::zip(stm.pattern, *made)) bind(value, result.at(0));
+  return Fired::gone;
+}
 
 Fired Simplifier::taken(const Stm& stm, const Body& body) {
   for (const Stm& inner : body.stms) statement(inner);
@@ -62,6 +125,7 @@ Fired Simplifier::loop(Stm& stm, const Loop& op) {
     for (const auto& [made, result] : ranges::views::zip(stm.pattern, op.body->results)) bind(made, rewrite(result));
     return Fired::gone;
   }
+  if (constant_loop(stm, op) == Fired::gone) return Fired::gone;
   // The first parameter of a while loop is its condition.
   for (std::size_t k = counts ? 0 : 1; k < op.params.size(); ++k) {
     if (replaced_.contains(op.params[k])) continue;

@@ -112,6 +112,7 @@ class Simplifier {
   Fired branch(Stm& stm, const If& op);
   Fired choose(Stm& stm, const Choose& op);
   Fired loop(Stm& stm, const Loop& op);
+  Fired constant_loop(const Stm& stm, const Loop& op);
   Fired screma(Stm& stm, const Screma& op);
   Fired scatter(Stm& stm, const Scatter& op);
   template <class Soac>
