@@ -72,3 +72,25 @@ entry overwritten [n] (xs: [n]i32) : ([]i32, []i32) =
   let zs = joined ys xs
   let ws = if length zs > 0 then copy zs with [0] = 100 else zs
   in (joined ws zs, zs)
+
+-- Six levels, each of which calls the one before in two places or three: large ones stay functions, without attributes.
+def s0 (x: i32) : i32 =
+  if x > 100 then x / 3 else loop y = x for i < x do if y > i then y - 2 * i else y * 3
+def s1 (x: i32) : i32 = if x > 1 then s0 x + s0 (x + 1) else s0 (x - 1)
+def s2 (x: i32) : i32 = if x > 2 then s1 x + s1 (x + 1) else s1 (x - 1)
+def s3 (x: i32) : i32 = if x > 3 then s2 x + s2 (x + 1) else s2 (x - 1)
+def s4 (x: i32) : i32 = if x > 4 then s3 x + s3 (x + 1) else s3 (x - 1)
+def s5 (x: i32) : i32 = if x > 5 then s4 x + s4 (x + 1) else s4 (x - 1)
+def s6 (x: i32) : i32 = if x > 6 then s5 x + s5 (x + 1) else s5 (x - 1)
+
+entry six_levels [n] (xs: [n]i32) : ([n]i32, i32) = (map s6 xs, s6 (i32.i64 n))
+
+def a0 (x: i64) : []i64 = if x % 2 == 0 then iota (x % 5) else if x < 100 then [x, x + 1] else []
+def a1 (x: i64) : []i64 = if x % 2 == 0 then a0 x ++ a0 (x + 1) else a0 (x - 1)
+def a2 (x: i64) : []i64 = if x % 3 == 0 then a1 x ++ a1 (x + 1) else a1 (x - 1)
+def a3 (x: i64) : []i64 = if x % 4 == 0 then a2 x ++ a2 (x + 1) else a2 (x - 1)
+def a4 (x: i64) : []i64 = if x % 5 == 0 then a3 x ++ a3 (x + 1) else a3 (x - 1)
+def a5 (x: i64) : []i64 = if x % 6 == 0 then a4 x ++ a4 (x + 1) else a4 (x - 1)
+def a6 (x: i64) : []i64 = if x % 7 == 0 then a5 x ++ a5 (x + 1) else a5 (x - 1)
+
+entry six_levels_of_arrays [n] (_: [n]i32) : ([]i64, []i64) = (a6 n, a6 (n + 35))

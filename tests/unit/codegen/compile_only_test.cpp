@@ -1,5 +1,8 @@
 // The kernels of the examples, compiled for a GPU on machines that have none.
+#include <fstream>
+
 #include "runtime/backends/cuda.h"
+#include "runtime/embed.h"
 #include "tests/unit/codegen/emitted.h"
 #include "tests/unit/skip.h"
 
@@ -60,4 +63,17 @@ TEST_CASE("compile only: contractions with code around them" * doctest::test_sui
     }
     CHECK_MESSAGE(cubin, cubin.error().message);
   }
+}
+
+TEST_CASE("compile only: nvcc compiles functions that stay functions" * doctest::test_suite("nvcc")) {
+  if (auto found = apl::run_tool({"nvcc", "--version"}); !found) return tests::skip(found.error().message);
+  const apl::Module module = emitted::compiled("levels.fut", emitted::levels_of_calls(6));
+  const apl::ProgramText text = emitted::text_of(module, apl::cuda_target());
+  CHECK(emitted::contains(text.kernels, "APL_FUNCTION"));
+  auto folder = kernels::take(apl::TemporaryFolder::make("/tmp"));
+  std::ofstream(folder.path() + "/device.h") << apl::device_header_text();
+  std::ofstream(folder.path() + "/kernels.cu") << text.kernels;
+  auto compiled = apl::run_tool({"nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "-c",
+                                 folder.path() + "/kernels.cu", "-o", folder.path() + "/kernels.o"});
+  CHECK_MESSAGE(compiled, compiled.error().message);
 }

@@ -73,6 +73,24 @@ inline apl::ProgramText text_of(const apl::Module& module, apl::Target target, c
   return take(apl::generate(at(apl::Stage::memory, module, numbers), target, options));
 }
 
+// So many levels of functions, each of which calls the one before in two places or three: of scalars, in a map and on
+// the host, and of arrays whose sizes they decide.
+inline std::string levels_of_calls(int levels) {
+  std::string text =
+      "def s0 (x: i32) : i32 = if x > 100 then x / 3 else loop y = x for i < x do if y > i then y - 2 * i else y * 3\n"
+      "def a0 (x: i64) : []i64 = if x % 2 == 0 then iota (x % 5) else if x < 100 then [x, x + 1] else []\n";
+  for (int k = 1; k <= levels; ++k) {
+    const std::string level = std::to_string(k), before = std::to_string(k - 1);
+    text += "def s" + level + " (x: i32) : i32 = if x > " + level + " then s" + before + " x + s" + before +
+            " (x + 1) else s" + before + " (x - 1)\n";
+    text += "def a" + level + " (x: i64) : []i64 = if x % " + level + " == 0 then a" + before + " x ++ a" + before +
+            " (x + 1) else a" + before + " (x - 1)\n";
+  }
+  const std::string last = std::to_string(levels);
+  return text + "entry main (xs: []i32) : ([]i32, i32, []i64) =\n  (map s" + last + " xs, s" + last +
+         " (i32.i64 (length xs)), a" + last + " (length xs))\n";
+}
+
 inline std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines(1);
   for (char c : text) {

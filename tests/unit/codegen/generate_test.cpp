@@ -64,6 +64,14 @@ std::string kernels_of(const std::string& program) {
   return take(apl::generate(module, apl::cuda_target(), {})).kernels;
 }
 
+std::string kernels_and_host_of(const std::string& program) {
+  apl::Module module = emitted::compiled("test.fut", program);
+  const std::string passes = apl::standard_pipeline(apl::Stage::memory, apl::Machine::gpu);
+  take(apl::run_pipeline(module, take(apl::parse_pipeline(passes, apl::PassRegistry::builtin())), {}));
+  const apl::ProgramText text = take(apl::generate(module, apl::cuda_target(), {}));
+  return text.kernels + text.host;
+}
+
 const std::string kMap = R"(stage kernel
 
 entry main (A : "[n]i32") : {"[n]i32"}
@@ -86,6 +94,19 @@ apl::Module placed(const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("generate: text is as long as the source where each function calls another one twice") {
+  const std::vector<std::pair<std::string, std::string (*)(const std::string&)>> languages{
+      {"c", c_of}, {"cuda", kernels_and_host_of}};
+  for (const auto& [language, text_of] : languages) {
+    CAPTURE(language);
+    const auto lines = [&](int levels) { return count(text_of(emitted::levels_of_calls(levels)), "\n"); };
+    const std::size_t six = lines(6), twelve = lines(12), twenty_four = lines(24);
+    CHECK(six < 4000);  // all expanded, more than 20,000: s0 alone would be there 1,458 times
+    // As many lines for each level, whichever of them are expanded in others.
+    CHECK(twenty_four - twelve < 5 * (twelve - six) / 2);
+  }
+}
 
 TEST_CASE("generate: the same module gives the same text") {
   for (Target target : {apl::c_target(), apl::cuda_target()}) {
