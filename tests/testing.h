@@ -81,8 +81,9 @@ std::string text_diff(std::string_view expected, std::string_view actual, std::s
 using Sizes = std::map<std::string, std::int64_t>;  // by name: a function's sizes, and its scalar parameters
 
 // One value for each parameter, of the shapes that the sizes give. A size or integer scalar that `sizes` does
-// not name is drawn from 0..7, one that the function asserts to be computed from others is that. Elements are small integers stored in the element type, so that any order of
-// additions and multiplications gives the same bits. The same seed gives the same values.
+// not name is drawn from 0..7, one that the function asserts to be computed from others is that. Elements are small
+// integers stored in the element type, so that any order of additions and multiplications gives the same bits. The same
+// seed gives the same values.
 Result<std::vector<HostValue>> random_arguments(const Function& function, const Sizes& sizes, std::uint64_t seed);
 
 // Equal bit for bit, but for the signs of zeros and the bits of what is not a number: which zero min and max give for

@@ -113,7 +113,7 @@ class Host {
   HostText result_;
   std::vector<Value> blocks_;
   bool has_capacities_ = false;
-  bool awaits_checks_ = false;  // kernels of a device were launched whose checks nobody has waited for
+  bool awaits_checks_ = false;        // kernels of a device were launched whose checks nobody has waited for
   std::vector<std::string> scratch_;  // slots of threads' arrays
 
  private:

@@ -61,7 +61,8 @@ struct apl_failure {
   int32_t code;
   int32_t location;
   int64_t values[APL_FAILURE_VALUES];
-  // The calls of functions that the check came by, one more than the number of each one's location, the innermost first.
+  // The calls of functions that the check came by, one more than the number of each one's location, the innermost
+  // first.
   int32_t call_count;
   int32_t calls[APL_MOST_CALLS];
 };

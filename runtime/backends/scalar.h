@@ -295,10 +295,10 @@ static inline int64_t apl_columns_at_once(int64_t columns, int64_t most) {
   return apl_index_max(kLine, apl_index_min(most, (each + kLine - 1) / kLine * kLine));
 }
 
-// The first failed check stays; the others are dropped. The numbers of its message follow. 2 if it is the first, else 1:
-// what a function that kernels call gives then.
+// The first failed check stays; the others are dropped. The numbers of its message follow. 2 if it is the first, else
+// 1: what a function that kernels call gives then.
 static inline int apl_fail_with(struct apl_failure* failure, int32_t code, int32_t location, const int64_t* numbers,
-                                 size_t count) {
+                                size_t count) {
   int32_t none = 0;
   if (!__atomic_compare_exchange_n(&failure->code, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return 1;
   failure->location = location;
