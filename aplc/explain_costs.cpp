@@ -252,6 +252,8 @@ class Host {
   }
 
   void statement(const apl::Stm& stm, const Place& place) {
+    // Of an iteration before.
+    for (const Value v : stm.pattern) known_.erase(v);
     if (apl::is_branch(stm.op)) return one_of(stm, place);
     if (apl::get_if<apl::Loop>(stm)) return loop(stm, place);
     const double times = place.times;
@@ -260,10 +262,7 @@ class Host {
                           apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
                           apl::get_if<apl::Iota>(stm);
     if (const auto* op = apl::get_if<apl::Apply>(stm)) return call(*op, stm, place);
-    if (!launches) {
-      for (const Value v : stm.pattern) known_.erase(v);
-      return learn(stm);
-    }
+    if (!launches) return learn(stm);
     kernels_.push_back({.function = &function_,
                         .statement = &stm,
                         .location = stm.location,
@@ -337,7 +336,7 @@ class Host {
       kernel.unknown_rounds = kernel.unknown_rounds || place.unknown_rounds;
       kernels_.push_back(std::move(kernel));
     }
-    join_rounds(0, end);
+    join_rounds(branch_, end);
     std::size_t k = 0;
     for (const Value v : stm.pattern) {
       if (function_.type(v).is_memory()) continue;
@@ -412,12 +411,18 @@ class Host {
   }
 
   void one_of(const apl::Stm& stm, const Place& around) {
+    const std::size_t outer = branch_;
+    branch(stm, around);
+    branch_ = outer;
+  }
+
+  void branch(const apl::Stm& stm, const Place& around) {
     const auto* choose = std::get_if<apl::Choose>(&stm.op);
     Place place = around;
     if (choose != nullptr && place.contraction.empty() && plans_.contains(prefix_of(*choose)))
       place.contraction = prefix_of(*choose);
     if (const apl::BodyPtr known = taken(stm.op)) {
-      const std::size_t first = kernels_.size();
+      const std::size_t first = branch_ = kernels_.size();
       body(*known, place);
       const std::string_view ending = "together.variant";
       if (choose != nullptr && choose->parameter.ends_with(ending) && known != choose->alternatives.front().body)
@@ -435,7 +440,7 @@ class Host {
     };
     std::vector<Side> sides;
     for (const apl::BodyPtr& side : apl::branches(stm.op)) {
-      const std::size_t first = kernels_.size();
+      const std::size_t first = branch_ = kernels_.size();
       body(*side, place);
       double all = 0;
       for (std::size_t k = first; k < kernels_.size(); ++k) {
@@ -696,6 +701,7 @@ class Host {
   std::optional<std::set<Value>> outside_;  // what the kernel of blocks reads: its own arrays are near to its threads
   bool unknown_work_ = false;               // whether the kernel has a width or a loop whose length is not known
   std::map<std::string, const apl::Stm*> first_of_;  // of a contraction's kernels, by the same
+  std::size_t branch_ = 0;                           // where the kernels of the innermost side of a branch begin
   std::size_t followed_ = 0;                         // iterations of loops
   std::vector<KernelCost> kernels_;
 };
