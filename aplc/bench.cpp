@@ -34,7 +34,7 @@ struct BenchOptions : BlockOptions {
   std::vector<std::string> arguments;  // NAME=VALUE: what is measured instead of test blocks
   std::vector<std::string> sizes;      // n=1024
   std::string ignored;                 // a regular expression of paths of programs
-  std::optional<int> runs;             // so many, and no more; else as many as it takes
+  std::optional<int> runs;             // exactly; none: until times converge
   bool no_convergence = false;
   double convergence_seconds = 60;
   bool profile = false, skip_compilation = false;

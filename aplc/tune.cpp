@@ -35,7 +35,7 @@ constexpr int kTuneFailed = 1;
 // Nothing more is measured of a contraction whose next candidate is expected to gain less, after so many.
 constexpr double kWorthwhile = 0.005;
 constexpr std::size_t kFewCandidates = 6;
-// The best and what was before are measured again, in so many turns.
+// The best and what was before are measured again this often, in turns.
 constexpr int kTurns = 3;
 // A number of another kind than a tile's is changed if that gains so much: less is chance.
 constexpr double kNumberPays = 0.03;

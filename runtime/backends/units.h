@@ -73,7 +73,7 @@ static inline void apl_units_pause(void) {
 #endif
 }
 
-// Waits until so many units are done.
+// Waits until `done` units are finished.
 static inline void apl_units_wait(struct apl_units* units, int64_t done) {
   enum { kTries = 1000 };
   for (int tries = 0; __atomic_load_n(&units->done, __ATOMIC_ACQUIRE) < done; ++tries) {

@@ -109,7 +109,7 @@ TEST_CASE("thread pool: many callers at a time") {
 
 namespace {
 
-// A unit that is a call itself, so many deep.
+// A unit that makes a call itself, nested to a depth.
 void nested_unit(void* job, std::int64_t, std::int64_t, std::int64_t) {
   const apl_work work{nested_unit, job, 1, {1, 0}};
   if (--*static_cast<std::atomic<int>*>(job) > 0) apl_pool_run(2, &work);
