@@ -1,9 +1,8 @@
 #include "aplc/explain_costs.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
+#include "aplc/explain_price.h"
 #include "ir/attributes.h"
 #include "ir/layouts.h"
 #include "ir/team.h"
@@ -15,12 +14,6 @@ namespace {
 using apl::Operand;
 using apl::Poly;
 using apl::Value;
-
-// A step of a thread that waits for memory, in cycles, with several loads under way.
-constexpr double kStepCycles = 30;
-// An operation of a tile's product, or on an element of a block's own, of which many do not depend on each other: as
-// long as two warps take turns at a scheduler.
-constexpr double kProductCycles = 2;
 
 // What a call launches and gives, where these of its arguments are known.
 struct Called {
@@ -46,12 +39,14 @@ class Host {
         device_(device),
         layouts_(function),
         plans_(plans),
-        calls_(calls) {}
+        calls_(calls),
+        known_(parameters) {}
 
   std::vector<KernelCost> run(const Sizes& sizes) {
     const auto note = [&](Value v) {
       const auto found = sizes.find(function_.values.name(v));
-      if (found != sizes.end() && is_index(v)) known_[v] = apl::Scalar::integer(apl::ScalarType::i64, found->second);
+      if (found != sizes.end() && is_index(v))
+        known_.know(v, apl::Scalar::integer(apl::ScalarType::i64, found->second));
     };
     for (const Value v : function_.sizes) note(v);
     for (const Value v : function_.params) note(v);
@@ -63,7 +58,7 @@ class Host {
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       const Value formal =
           k < function_.sizes.size() ? function_.sizes[k] : function_.params[k - function_.sizes.size()];
-      if (arguments[k]) known_[formal] = apl::Scalar::integer(function_.type(formal).element, *arguments[k]);
+      if (arguments[k]) known_.know(formal, apl::Scalar::integer(function_.type(formal).element, *arguments[k]));
     }
     body(*function_.body, {});
     Called made{.kernels = std::move(kernels_), .values = {}};
@@ -73,11 +68,11 @@ class Host {
       for (std::size_t k = 0; k < results.size(); ++k)
         for (std::size_t d = 0; d < function_.results[k].rank(); ++d)
           if (function_.results[k].shape[d] == Poly(size))
-            if (const auto n = number(function_.values.type(results[k]).shape[d]))
+            if (const auto n = known_.number(function_.values.type(results[k]).shape[d]))
               value = apl::Scalar::integer(apl::ScalarType::i64, static_cast<std::int64_t>(*n));
       made.values.push_back(value);
     }
-    for (const Operand& result : results) made.values.push_back(scalar(result));
+    for (const Operand& result : results) made.values.push_back(known_.scalar(result));
     return made;
   }
 
@@ -86,49 +81,9 @@ class Host {
     return function_.type(v).is_scalar() && function_.type(v).element == apl::ScalarType::i64;
   }
 
-  std::optional<double> number(const Poly& poly) const {
-    const bool all = [&] {
-      bool fine = true;
-      poly.for_each_symbol([&](Value v) { fine = fine && known_.contains(v); });
-      return fine;
-    }();
-    if (!all) return std::nullopt;
-    const auto result = poly.evaluate([&](Value v) { return known_.at(v).as_int(); });
-    return result ? std::optional<double>(static_cast<double>(*result)) : std::nullopt;
-  }
-  std::optional<apl::Scalar> scalar(const Operand& operand) const {
-    if (operand.is_constant()) return operand.constant();
-    const auto found = known_.find(operand.value());
-    return found == known_.end() ? std::nullopt : std::optional(found->second);
-  }
-
-  // What the host computes.
-  void learn(const apl::Stm& stm) {
-    std::optional<apl::Scalar> value;
-    if (const auto* size = apl::get_if<apl::SizeExpr>(stm)) {
-      if (const auto n = number(size->value))
-        value = apl::Scalar::integer(apl::ScalarType::i64, static_cast<std::int64_t>(*n));
-    } else if (const auto* parameter = apl::get_if<apl::GetSize>(stm)) {
-      const auto given = parameters_.find(parameter->name);
-      value = apl::Scalar::integer(apl::ScalarType::i64,
-                                   given == parameters_.end() ? parameter->default_value : given->second);
-    } else if (const auto* binary = apl::get_if<apl::Binary>(stm)) {
-      const auto x = scalar(binary->x), y = scalar(binary->y);
-      if (x && y) value = apl::evaluate(binary->op, *x, *y);
-    } else if (const auto* compare = apl::get_if<apl::Compare>(stm)) {
-      const auto x = scalar(compare->x), y = scalar(compare->y);
-      if (x && y) value = apl::evaluate(compare->op, *x, *y);
-    } else if (const auto* unary = apl::get_if<apl::Unary>(stm)) {
-      if (const auto x = scalar(unary->x)) value = apl::evaluate(unary->op, *x);
-    } else if (const auto* use = apl::get_if<apl::Use>(stm)) {
-      value = scalar(use->x);
-    }
-    if (value) known_[stm.pattern.front()] = *value;
-  }
-
   void take_results(const apl::Stm& stm, const apl::Body& taken) {
     for (std::size_t k = 0; k < stm.pattern.size() && k < taken.results.size(); ++k)
-      if (const auto value = scalar(taken.results[k])) known_[stm.pattern[k]] = *value;
+      if (const auto value = known_.scalar(taken.results[k])) known_.know(stm.pattern[k], *value);
   }
 
   // Where a statement stands: in loops that run so often in all, of which nobody may know how often, and in the
@@ -147,7 +102,7 @@ class Host {
   bool is_empty(const apl::Stm& stm) const {
     const auto* seg = apl::get_if<apl::SegOp>(stm);
     return seg != nullptr && std::ranges::any_of(seg->space, [&](const apl::SegDim& dim) {
-             const auto n = number(dim.bound);
+             const auto n = known_.number(dim.bound);
              return n && *n <= 0;
            });
   }
@@ -156,24 +111,24 @@ class Host {
 
   State state_of(const std::vector<Operand>& operands) const {
     State state;
-    for (const Operand& operand : operands) state.push_back(scalar(operand));
+    for (const Operand& operand : operands) state.push_back(known_.scalar(operand));
     return state;
   }
 
   void know_state(const std::vector<Value>& values, const State& state) {
     for (std::size_t k = 0; k < values.size(); ++k)
       if (state[k])
-        known_[values[k]] = *state[k];
+        known_.know(values[k], *state[k]);
       else
-        known_.erase(values[k]);
+        known_.forget(values[k]);
   }
 
   // What the host computes in a body, but no kernel.
   void learn_all(const apl::Body& body) {
     for (const apl::Stm& stm : body.stms) {
-      for (const Value v : stm.pattern) known_.erase(v);
+      for (const Value v : stm.pattern) known_.forget(v);
       if (!std::holds_alternative<apl::If>(stm.op)) {
-        learn(stm);
+        known_.learn(stm);
       } else if (const apl::BodyPtr known = taken(stm.op)) {
         learn_all(*known);
         take_results(stm, *known);
@@ -203,13 +158,13 @@ class Host {
     const apl::Loop& loop = std::get<apl::Loop>(stm.op);
     const std::vector<Value> params(loop.params.begin(), loop.params.end());
     State state = state_of(loop.initial);
-    const auto count = loop.index ? number(loop.bound) : rounds_of(loop, params);
+    const auto count = loop.index ? known_.number(loop.bound) : rounds_of(loop, params);
     Place inside = place;
     if (count && *count >= 1 && *count <= kFollowed && followed_ + static_cast<std::size_t>(*count) <= kMostFollowed) {
       const std::size_t first = kernels_.size();
       for (std::int64_t round = 0; round < static_cast<std::int64_t>(*count); ++round, ++followed_) {
         know_state(params, state);
-        if (loop.index) known_[loop.index] = apl::Scalar::integer(apl::ScalarType::i64, round);
+        if (loop.index) known_.know(loop.index, apl::Scalar::integer(apl::ScalarType::i64, round));
         const std::size_t end = kernels_.size();
         body(*loop.body, inside);
         join_rounds(first, end);
@@ -222,7 +177,7 @@ class Host {
     know_state(params, state);
     inside.times *= std::max(0.0, count.value_or(1));
     inside.unknown_rounds = inside.unknown_rounds || !count;
-    if (count && *count >= 1 && loop.index) know_index(loop.index, (*count - 1) / 2);
+    if (count && *count >= 1 && loop.index) known_.know_index(loop.index, (*count - 1) / 2);
     body(*loop.body, inside);
   }
 
@@ -247,13 +202,9 @@ class Host {
     }
   }
 
-  void know_index(Value index, double at) {
-    known_[index] = apl::Scalar::integer(apl::ScalarType::i64, static_cast<std::int64_t>(at));
-  }
-
   void statement(const apl::Stm& stm, const Place& place) {
     // Of an iteration before.
-    for (const Value v : stm.pattern) known_.erase(v);
+    for (const Value v : stm.pattern) known_.forget(v);
     if (apl::is_branch(stm.op)) return one_of(stm, place);
     if (apl::get_if<apl::Loop>(stm)) return loop(stm, place);
     const double times = place.times;
@@ -262,7 +213,7 @@ class Host {
                           apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Replicate>(stm) ||
                           apl::get_if<apl::Iota>(stm);
     if (const auto* op = apl::get_if<apl::Apply>(stm)) return call(*op, stm, place);
-    if (!launches) return learn(stm);
+    if (!launches) return known_.learn(stm);
     kernels_.push_back({.function = &function_,
                         .statement = &stm,
                         .location = stm.location,
@@ -270,7 +221,11 @@ class Host {
                         .launches = times,
                         .unknown_rounds = place.unknown_rounds,
                         .contraction = place.contraction});
-    if (const auto seconds = kernel(stm)) kernels_.back().seconds = times * *seconds;
+    const KernelPrice price = kernel_price(stm, function_, layouts_, device_, known_);
+    if (price.seconds) kernels_.back().seconds = times * *price.seconds;
+    kernels_.back().bytes = price.bytes;
+    kernels_.back().operations = price.operations;
+    kernels_.back().unknown_work = price.unknown_work;
     if (is_empty(stm)) kernels_.back().launches = 0, kernels_.back().seconds = 0;
     if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
       kernels_.back().is_sparse = seg->sparse.has_value();
@@ -280,7 +235,7 @@ class Host {
     kernels_.back().chunks = apl::has_attribute(stm.attributes, apl::attribute::chunks);
     if (const auto* seg = apl::get_if<apl::SegOp>(stm); seg && seg->rows) {
       kernels_.back().holds_rows = true;
-      const auto width = number(apl::row_width(*seg)), team = number(*seg->team);
+      const auto width = known_.number(apl::row_width(*seg)), team = known_.number(*seg->team);
       kernels_.back().version = width && team
                                     ? fmt::format("rows of {:.0f} elements held by {:.0f} threads each", *width, *team)
                                     : "rows held by teams of threads";
@@ -318,7 +273,7 @@ class Host {
     for (const Operand& x : op.arguments) {
       const apl::Type& type = function_.values.type(x);
       const bool counts = type.is_scalar() && apl::is_integer(type.element);
-      const auto value = counts ? scalar(x) : std::nullopt;
+      const auto value = counts ? known_.scalar(x) : std::nullopt;
       arguments.push_back(value ? std::optional(value->as_int()) : std::nullopt);
     }
     const auto apart = std::ranges::count(calls_, callee, [](const auto& known) { return known.first.first; });
@@ -340,13 +295,13 @@ class Host {
     std::size_t k = 0;
     for (const Value v : stm.pattern) {
       if (function_.type(v).is_memory()) continue;
-      if (k < known->second.values.size() && known->second.values[k]) known_[v] = *known->second.values[k];
+      if (k < known->second.values.size() && known->second.values[k]) known_.know(v, *known->second.values[k]);
       ++k;
     }
   }
 
   std::string shared(const apl::SegOp& kernel, bool scans) const {
-    const auto blocks = number(*kernel.blocks), team = number(*kernel.team);
+    const auto blocks = known_.number(*kernel.blocks), team = known_.number(*kernel.team);
     if (scans && blocks)
       return *blocks == 1 ? "one kernel, of one block"
                           : fmt::format("one kernel, whose {:.0f} blocks look back", *blocks);
@@ -367,7 +322,7 @@ class Host {
   // else it is the tiled one, the first, unless another is asked for.
   apl::BodyPtr taken(const apl::Op& op) const {
     if (const auto* branch = std::get_if<apl::If>(&op)) {
-      const auto condition = scalar(branch->condition);
+      const auto condition = known_.scalar(branch->condition);
       return !condition ? nullptr : condition->as_bool() ? branch->then_body : branch->else_body;
     }
     const auto& choose = std::get<apl::Choose>(op);
@@ -381,12 +336,12 @@ class Host {
     if (given != parameters_.end() && given->second > 0) {
       const auto& asked =
           choose.alternatives[std::min(static_cast<std::size_t>(given->second), choose.alternatives.size()) - 1];
-      const auto condition = scalar(asked.condition);
+      const auto condition = known_.scalar(asked.condition);
       if (!condition) return nullptr;
       if (condition->as_bool()) return asked.body;
     }
     for (; k + 1 < choose.alternatives.size(); ++k) {
-      const auto condition = scalar(choose.alternatives[k].condition);
+      const auto condition = known_.scalar(choose.alternatives[k].condition);
       if (!condition) return nullptr;
       if (condition->as_bool()) break;
     }
@@ -454,242 +409,6 @@ class Host {
       for (std::size_t k = side->first; side != dearest && k < side->end; ++k) kernels_[k].other_side = true;
   }
 
-  // ---- one kernel -------------------------------------------------------------------------------------
-
-  struct Work {
-    double steps = 0;               // of one thread, one after the other
-    double operations = 0;          // of one thread
-    double products = 0;            // those of its share of tiles' products, and elements of its block's own arrays
-    std::map<Value, double> reads;  // elements of each array by one thread
-    double writes = 0;              // bytes by one thread
-    std::map<Value, Value> bases;   // arrays that rows are of
-  };
-
-  static double bytes_of(const apl::Type& type) { return std::max(1, apl::byte_size(type.element)); }
-
-  std::optional<double> elements(const apl::Type& type) const {
-    double all = 1;
-    for (const Poly& size : type.shape) {
-      const auto n = number(size);
-      if (!n) return std::nullopt;
-      all *= *n;
-    }
-    return all;
-  }
-
-  void add(const apl::Body& body, double times, Work& work) {
-    for (const apl::Stm& stm : body.stms) add(stm, times, work);
-  }
-
-  void add(const apl::Stm& stm, double times, Work& work) {
-    const auto nested = [&](double factor) {
-      apl::for_each_body(stm.op, [&](const apl::BodyPtr& inner) { add(*inner, times * factor, work); });
-    };
-    // The array that a row is of: an element of a row is one of the array's.
-    const auto base_of = [&](Value array) {
-      const auto row = work.bases.find(array);
-      return row == work.bases.end() ? array : row->second;
-    };
-    const auto width = [&](const std::vector<Poly>& widths) {
-      double all = 1;
-      for (const Poly& w : widths) {
-        const auto n = number(w);
-        unknown_work_ = unknown_work_ || !n;
-        all *= n.value_or(1);
-      }
-      return all;
-    };
-    learn(stm);
-    if (const auto* index = apl::get_if<apl::Index>(stm)) {
-      const bool element =
-          std::none_of(index->dims.begin(), index->dims.end(), [](const auto& d) { return d.is_slice(); });
-      if (element && function_.type(stm.pattern.front()).is_scalar()) {
-        if (outside_ && !outside_->contains(base_of(index->array))) {
-          work.products += times;  // in registers or shared memory
-        } else {
-          work.reads[base_of(index->array)] += times;
-          work.steps += times;
-        }
-      } else if (function_.type(stm.pattern.front()).is_array()) {
-        work.bases[stm.pattern.front()] = base_of(index->array);
-      }
-    } else if (const auto* update = apl::get_if<apl::Update>(stm)) {
-      work.writes += times * bytes_of(function_.type(update->array));
-    } else if (const auto* loop = apl::get_if<apl::Loop>(stm)) {
-      const auto rounds = loop->index ? number(loop->bound) : std::nullopt;
-      unknown_work_ = unknown_work_ || !rounds;
-      if (loop->index) know_index(loop->index, std::max(0.0, rounds.value_or(1) - 1) / 2);
-      nested(rounds.value_or(1));
-    } else if (const auto* soac = apl::get_if<apl::Screma>(stm)) {
-      const double n = width(soac->widths);
-      for (const Value input : soac->inputs) {
-        if (outside_ && !outside_->contains(base_of(input))) {
-          work.products += times * n;
-          continue;
-        }
-        work.reads[base_of(input)] += times * n;
-        work.steps += times * n;
-      }
-      nested(n);
-    } else if (const auto* scatter = apl::get_if<apl::Scatter>(stm)) {
-      const double n = width(scatter->widths);
-      for (const Value input : scatter->inputs) work.reads[input] += times * n;
-      for (const Value target : scatter->targets) work.writes += times * n * bytes_of(function_.type(target));
-      work.steps += times * n;
-      nested(n);
-    } else if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
-      // Inside of a block: its threads share the work.
-      std::vector<Poly> bounds;
-      for (const apl::SegDim& dim : seg->space) bounds.push_back(dim.bound);
-      Work inside;
-      add(*seg->body, 1, inside);
-      const double n = width(bounds);
-      work.operations += times * n * inside.operations;
-      work.steps += times * inside.steps;
-      work.products += times * inside.products;
-      for (const auto& [array, count] : inside.reads) work.reads[array] += times * n * count;
-      work.writes += times * n * inside.writes;
-    } else if (const auto* copy = apl::get_if<apl::CopyTile>(stm)) {
-      const double elements = times * width(copy->window.shape());
-      work.reads[copy->source] += elements;
-      for (const apl::TileRead& read : copy->also)
-        if (read.array) work.reads[*read.array] += elements;
-      if (copy->map) add(*copy->map->body, elements, work);
-    } else if (const auto* contract = apl::get_if<apl::TileContract>(stm)) {
-      // The last tile of a dim may have fewer steps: counted as whole ones of a usual tile.
-      constexpr double kUsual = 64;
-      double depth = 1, registers = 1, points = 1;
-      for (const Poly& steps : contract->depth) depth *= number(steps).value_or(kUsual);
-      for (const apl::TileDim& dim : contract->space) {
-        registers *= number(dim.reg).value_or(1);
-        points *= number(dim.tile * dim.reg).value_or(1);
-      }
-      Work each;
-      add(*contract->map.body, 1, each);
-      add(*contract->reduce.op.body, 1, each);
-      work.operations += times * depth * points * each.operations;
-      work.products += times * depth * registers * each.operations;
-    } else if (apl::is_branch(stm.op)) {
-      nested(0.5);
-    } else if (copies(stm)) {
-      add_copy(stm.pattern.front(), times, work);
-    } else {
-      if (apl::get_if<apl::Binary>(stm) || apl::get_if<apl::Unary>(stm) || apl::get_if<apl::Compare>(stm) ||
-          apl::get_if<apl::Convert>(stm))
-        work.operations += times;
-      nested(1);
-    }
-  }
-
-  // Whether the thread makes an array element by element: it copies one, or a reshape that no index function says.
-  bool copies(const apl::Stm& stm) const {
-    if (apl::get_if<apl::Copy>(stm) || apl::get_if<apl::Manifest>(stm) || apl::get_if<apl::Replicate>(stm) ||
-        apl::get_if<apl::Iota>(stm))
-      return function_.type(stm.pattern.front()).is_array();
-    const auto* reshape = apl::get_if<apl::Reshape>(stm);
-    return reshape != nullptr && layouts_.find(reshape->array) != nullptr &&
-           layouts_.find(stm.pattern.front()) == nullptr;
-  }
-
-  void add_copy(Value array, double times, Work& work) const {
-    const double n = elements(function_.type(array)).value_or(1);
-    work.steps += times * n;
-    work.writes += times * n * bytes_of(function_.type(array));
-  }
-
-  // Rows that a kernel returns and nothing in it makes: each thread copies its own.
-  void add_returned_views(const apl::SegOp& kernel, Work& work) const {
-    for (const Operand& result : kernel.body->results) {
-      if (!result.is_value() || !function_.type(result.value()).is_array()) continue;
-      const apl::Stm* made = apl::defining_stm(*kernel.body, result.value());
-      const bool is_view = made == nullptr || apl::get_if<apl::Index>(*made) || apl::get_if<apl::Rearrange>(*made) ||
-                           apl::get_if<apl::Reshape>(*made);
-      if (is_view) work.steps += elements(function_.type(result.value())).value_or(1);
-    }
-  }
-
-  // Threads of a team share what an index has to do.
-  static void share(double team, double& threads, Work& work) {
-    threads *= team;
-    work.steps /= team;
-    work.operations /= team;
-    for (auto& [array, count] : work.reads) count /= team;
-  }
-
-  std::optional<double> kernel(const apl::Stm& stm) {
-    unknown_work_ = false;
-    const auto seconds = seconds_of(stm);
-    kernels_.back().unknown_work = unknown_work_;
-    return seconds;
-  }
-
-  std::optional<double> seconds_of(const apl::Stm& stm) {
-    double threads = 1;
-    Work work;
-    if (const auto* seg = apl::get_if<apl::SegOp>(stm)) {
-      for (const apl::SegDim& dim : seg->space) {
-        const auto n = number(dim.bound);
-        if (!n) return std::nullopt;
-        threads *= *n;
-        know_index(dim.index, std::max(0.0, *n - 1) / 2);  // what differs from thread to thread has its mean there
-      }
-      if (seg->level == apl::SegLevel::block) outside_ = apl::free_values(stm.op, function_.values);
-      add(*seg->body, 1, work);
-      outside_.reset();
-      if (seg->level == apl::SegLevel::thread) add_returned_views(*seg, work);
-      const double blocks = seg->blocks ? number(*seg->blocks).value_or(1) : 1;
-      if (seg->team) share(blocks > 1 ? blocks * apl::kMostTeam : number(*seg->team).value_or(1), threads, work);
-    } else {
-      // A copy, or a scatter whose indices are its threads.
-      const std::vector<Poly>* widths = nullptr;
-      if (const auto* scatter = apl::get_if<apl::Scatter>(stm)) widths = &scatter->widths;
-      if (const auto* soac = apl::get_if<apl::Screma>(stm)) widths = &soac->widths;
-      if (widths) {
-        for (const Poly& width : *widths) {
-          const auto n = number(width);
-          if (!n) return std::nullopt;
-          threads *= *n;
-        }
-        apl::Stm one = stm;
-        if (auto* scatter = std::get_if<apl::Scatter>(&one.op)) scatter->widths.clear();
-        if (auto* soac = std::get_if<apl::Screma>(&one.op)) soac->widths.clear();
-        add(one, 1, work);
-      } else {
-        const auto n = elements(function_.type(stm.pattern.front()));
-        if (!n) return std::nullopt;
-        threads = *n;
-        work.steps = 1;
-        apl::for_each_use(stm.op, [&](Value v) {
-          if (function_.type(v).is_array()) work.reads[v] += 1;
-        });
-      }
-    }
-    double bytes = threads * work.writes;
-    for (const Value result : stm.pattern)
-      if (const auto n = elements(function_.type(result)); n && function_.type(result).is_array())
-        bytes += *n * bytes_of(function_.type(result));
-    for (const auto& [array, count] : work.reads) {
-      const apl::Type& type = function_.type(array);
-      const auto whole = elements(type);
-      bytes += std::min(threads * count, whole.value_or(threads * count)) * bytes_of(type);
-    }
-    kernels_.back().bytes = bytes;
-    kernels_.back().operations = threads * work.operations;
-    const double clock = device_.clock_ghz * 1e9;
-    const bool is_gpu = device_.warp > 0;
-    const double in_flight = is_gpu ? static_cast<double>(device_.multiprocessors) * device_.multiprocessor_threads
-                                    : static_cast<double>(device_.multiprocessors);
-    const double bandwidth =
-        (bytes < static_cast<double>(device_.cache_bytes) ? device_.cache_gbs : device_.memory_gbs) * 1e9;
-    const double arithmetic = threads * work.operations / (device_.multiprocessors * device_.fmas_per_clock * clock);
-    // Threads one after the other on what runs at a time; a core of a CPU has its steps in cache.
-    const double waves = std::max(1.0, std::ceil(threads / std::max(1.0, in_flight)));
-    const double cycles =
-        is_gpu ? kStepCycles * work.steps + kProductCycles * work.products : work.operations + work.steps;
-    const double chain = cycles * (is_gpu ? waves : threads / std::max(1.0, in_flight)) / clock;
-    return std::max({bytes / bandwidth, arithmetic, threads < 1 ? 0.0 : chain}) + device_.launch_us * 1e-6;
-  }
-
   const apl::Module& module_;
   const apl::Function& function_;
   const Parameters& parameters_;
@@ -697,9 +416,7 @@ class Host {
   const apl::Layouts layouts_;
   const Plans& plans_;
   Calls& calls_;
-  std::map<Value, apl::Scalar> known_;
-  std::optional<std::set<Value>> outside_;  // what the kernel of blocks reads: its own arrays are near to its threads
-  bool unknown_work_ = false;               // whether the kernel has a width or a loop whose length is not known
+  KnownScalars known_;
   std::map<std::string, const apl::Stm*> first_of_;  // of a contraction's kernels, by the same
   std::size_t branch_ = 0;                           // where the kernels of the innermost side of a branch begin
   std::size_t followed_ = 0;                         // iterations of loops
