@@ -5,7 +5,8 @@ file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${SOURCE}/examples/mm0.fut" "${SOURCE}/examples/library/main.c" "${SOURCE}/tests/library/values.fut"
      "${SOURCE}/tests/library/sparse.fut" "${SOURCE}/tests/library/sparse.c" "${SOURCE}/tests/library/check.c"
-     "${SOURCE}/tests/library/threads.c" "${SOURCE}/tests/library/pool.c" "${SOURCE}/tests/library/memory.c"
+     "${SOURCE}/tests/library/threads.c" "${SOURCE}/tests/library/count_threads.h"
+     "${SOURCE}/tests/library/pool.c" "${SOURCE}/tests/library/memory.c"
      "${SOURCE}/tests/library/want.h" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
 set(libraries -lm)
 set(flags -O1 -fopenmp)

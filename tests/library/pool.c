@@ -1,23 +1,13 @@
 // How many threads a product of a library for CPUs has that is compiled without OpenMP, and that its results are those
 // of one thread. Prints nothing if it is right.
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "count_threads.h"
 #include "mm0.h"
 
 enum { kSize = 200 };
 static float x[kSize * kSize], first[kSize * kSize], again[kSize * kSize];
-
-// Of this process. Those of the pool stay for the next product.
-static int count_threads(void) {
-  int count = 0;
-  DIR* folder = opendir("/proc/self/task");
-  for (struct dirent* one; folder && (one = readdir(folder)) != NULL;) count += one->d_name[0] != '.';
-  if (folder) closedir(folder);
-  return count;
-}
 
 // How many there are after a product.
 static int product_with(int threads, float* result) {
@@ -31,11 +21,6 @@ static int product_with(int threads, float* result) {
   futhark_context_free(ctx);
   futhark_context_config_free(cfg);
   return count_threads();
-}
-
-static int is_wrong(const char* what, int wanted, int is) {
-  if (is != wanted) printf("%s: %d, not %d\n", what, is, wanted);
-  return is != wanted;
 }
 
 int main(void) {

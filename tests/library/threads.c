@@ -1,19 +1,9 @@
 // How many threads a library of values.fut for CPUs has, and what of that its caller sees. Prints nothing if it is
 // right.
-#include <dirent.h>
 #include <omp.h>
-#include <stdio.h>
 
 #include "bodies.h"
-
-// Of this process. Those of a parallel region stay for the next one.
-static int count_threads(void) {
-  int count = 0;
-  DIR* folder = opendir("/proc/self/task");
-  for (struct dirent* one; folder && (one = readdir(folder)) != NULL;) count += one->d_name[0] != '.';
-  if (folder) closedir(folder);
-  return count;
-}
+#include "count_threads.h"
 
 // How many there are after a call.
 static int call_with(int threads) {
@@ -28,11 +18,6 @@ static int call_with(int threads) {
   futhark_context_free(ctx);
   futhark_context_config_free(cfg);
   return count_threads();
-}
-
-static int is_wrong(const char* what, int wanted, int is) {
-  if (is != wanted) printf("%s: %d, not %d\n", what, is, wanted);
-  return is != wanted;
 }
 
 int main(void) {
