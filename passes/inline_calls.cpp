@@ -13,15 +13,14 @@
 // of it where they cannot stand, in maps for functions of arrays, are replaced as others are. Statements copied in keep
 // their own source locations and know the call, and the calls around it, that they came by (ir/call_table.h);
 // attributes and certificates of the call go to each of them, and what the function asks of its contractions
-// (`#[tf32]`,
-// `#[f32_3xtf32]`) to those that may become some. A reshape that the call's sizes make impossible stands behind a check
-// that fails: it becomes an array of zeros. Functions that no entry needs are dropped (in a module without entries:
-// functions that were called). Takes the soac stage alone: later a function's body may be kernels, which cannot stand
-// in the kernel that calls it. Large functions are simplified before they are copied, since what is known of a call's
-// arguments makes most of small functions go away. Refuses recursion, which no later stage can express, and functions
-// that expand to more calls or statements than fit into memory (unsupported.construct). `#[noinline]` where a function
-// cannot stay gives a remark. Small functions are always expanded: passes and kernels want first-order code without
-// calls.
+// (`#[tf32]`, `#[f32_3xtf32]`) to those that may become some. A reshape that the call's sizes make impossible stands
+// behind a check that fails: it becomes an array of zeros. Functions that no entry needs are dropped (in a module
+// without entries: functions that were called). Takes the soac stage alone: later a function's body may be kernels,
+// which cannot stand in the kernel that calls it. Large functions are simplified before they are copied, since what is
+// known of a call's arguments makes most of small functions go away. Refuses recursion, which no later stage can
+// express, and functions that expand to more calls or statements than fit into memory (unsupported.construct).
+// `#[noinline]` where a function cannot stay gives a remark. Small functions are always expanded: passes and kernels
+// want first-order code without calls.
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
 

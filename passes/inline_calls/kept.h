@@ -30,7 +30,7 @@ constexpr std::size_t kPlaces = 4;
 // A kernel, with the host code that launches it, against a scalar statement.
 constexpr std::size_t kKernelWeight = 20;
 constexpr std::size_t kCallWeight = 8;  // of one that stays, in host code
-// So many elements of a literal are a line.
+// Elements of an array literal that weigh as much as a statement.
 constexpr std::size_t kElementsOfLine = 4;
 
 // A function of this weight that branches or loops is more than its call, and copies of that weight are worth one.
