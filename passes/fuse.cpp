@@ -10,7 +10,8 @@
 //               and through views: transposes behind the widths move into the lambda, others and slices are lifted
 //               over element-wise nests (fuse/views). An element read at the consumer's own index counts as streamed
 //               (fuse/elements), and what is cheap is computed where it is read (fuse/reads). Then the lambdas' own
-//               bodies are fused in turn.
+//               bodies are fused in turn. Rows of numbers that cost more than the rows do, read in another order, are
+//               made where they are read (fuse/split_rows).
 //   horizontal  independent maps, reductions and scans of scalar code over the same widths and a shared input;
 //               extract-kernels takes apart again what one kernel cannot do.
 //   nested      a reduction of reductions with the same operator and neutral element becomes one over both lists of
@@ -103,6 +104,11 @@ class Fuser {
     }
     for (int round = 0; round < kMaxRounds; ++round) {
       changed_ = lift_views(stms, old->results, function_.values, consumption_) || changed_;
+      for (const ScatterFusion& split : split_rows(stms, old->results, function_.values, consumption_)) {
+        changed_ = true;
+        applied(split.at, "rows",
+                fmt::format("the rows of '{}' are made where they are read, of numbers that are kept", split.name));
+      }
       changed_ = stream_elements(stms, function_.values, consumption_) || changed_;
       for (const ScatterFusion& fusion : compute_where_read(stms, old->results, function_.values, consumption_)) {
         changed_ = true;
@@ -400,6 +406,7 @@ PassInfo fuse_pass() {
           .takes = stage_bit(Stage::soac),
           .options = {{"keep-contractions", true, "fuse no more with map nests around a reduction than can be tiled"}},
           .remark_codes = {{"vertical", "a producer was fused into its consumer"},
+                           {"rows", "rows were made where they are read, of numbers that are kept"},
                            {"horizontal", "two statements that share an input were fused"},
                            {"scatter", "a map was fused into the scatter or histogram that uses it"},
                            {"nested", "a reduction of reductions became one reduction"},

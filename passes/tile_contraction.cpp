@@ -480,7 +480,7 @@ PassInfo tile_contraction_pass() {
       {"irregular-reduction", "the reduction's width differs from index to index"},
       {"code-before", "the code before the reduction makes an array"},
       {"checked-read", "an index in the kernel needs a check"},
-      {"operand-row", "the redomap streams rows"},
+      {"operand-row", "the redomap streams rows that it uses whole"},
       {"layout-unknown", "the layout of an operand is not known"},
       {"operand-not-affine", "an operand's index is not affine in a dim"},
       {"operand-indirect", "an operand's index depends on a value read in the kernel"},

@@ -37,9 +37,7 @@ class OperandMatcher {
     for (std::size_t k = 0; k < redomap.inputs.size(); ++k) {
       const Value row = redomap.map.params[k];
       const std::string& input = values_.name(redomap.inputs[k]);
-      if (!values_.type(row).is_scalar())
-        return unmatched("operand-row", contraction_.location,
-                         "the redomap streams rows of `" + input + "`, not elements", hint_for_rows(redomap));
+      if (!values_.type(row).is_scalar()) continue;  // its elements are read by index
       if (auto r = add_read(row, input, contraction_.location)) return r;
     }
     std::vector<Stm> stms;
@@ -65,6 +63,11 @@ class OperandMatcher {
     }
     const Body rest{needed(std::move(stms), redomap.map.body->results), redomap.map.body->results};
     const std::set<Value> free = free_values(rest, values_);
+    for (const auto& [row, input] : ranges::views::zip(redomap.map.params, redomap.inputs))
+      if (!values_.type(row).is_scalar() && free.contains(row))
+        return unmatched("operand-row", contraction_.location,
+                         "the redomap streams rows of `" + values_.name(input) + "`, not elements",
+                         hint_for_rows(redomap));
     // A read that nothing is made of is none.
     std::erase_if(contraction_.operands, [&](const ContractionOperand& o) { return !free.contains(o.element); });
     classify();

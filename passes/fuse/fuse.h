@@ -101,6 +101,11 @@ std::vector<ScatterFusion> fuse_into_scatters(std::vector<Stm>& stms, const std:
 std::vector<ScatterFusion> compute_where_read(std::vector<Stm>& stms, const std::vector<Operand>& results,
                                               ValueTable& values, const Consumption& consumption);
 
+// Where a Screma streams a transpose of rows that a nest makes of numbers which cost more than the rows do: the nest
+// keeps the numbers, and the rows are made where they are streamed. Tells of each array of rows that is gone.
+std::vector<ScatterFusion> split_rows(std::vector<Stm>& stms, const std::vector<Operand>& results, ValueTable& values,
+                                      const Consumption& consumption);
+
 // Makes one of scatters that write to the same positions, and says of each that was merged into another.
 std::vector<ScatterFusion> fuse_scatter_pairs(std::vector<Stm>& stms, ValueTable& values,
                                               const Consumption& consumption);

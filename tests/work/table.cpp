@@ -45,7 +45,10 @@ double allowed_factor(const Module& text) {
 }
 
 const std::vector<Known>& known_violations() {
-  static const std::vector<Known> all = {};
+  static const std::vector<Known> all = {
+      {"derivatives.fut", "reductions", "n",
+       "5.3 times the operations: that of a product tells elements that are 0, and that of a maximum where it is"},
+  };
   return all;
 }
 
