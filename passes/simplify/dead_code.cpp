@@ -28,11 +28,15 @@ class DeadCode {
     for (const Type& type : function_.results) mark_type(type);
     run_all(*function_.body);
     follow();
-    // What must run though nobody reads a result keeps all of them: the last one first, as it may read the others.
+    // What must run though nobody reads a result: the last one first, as it may read the others.
     while (!unread_.empty()) {
       const auto last = std::prev(unread_.end());
       const Stm& stm = *last->second;
       unread_.erase(last);
+      if (gives_nothing(stm)) {
+        marks_.at(&stm).blank = true;
+        continue;
+      }
       for (std::size_t k = 0; k < stm.pattern.size(); ++k) need(stm, k);
       follow();
     }
@@ -100,7 +104,18 @@ class DeadCode {
     return found->second;
   }
 
-  // Which results of a statement stay. If none is read but it must run, all stay: no construct is without results.
+  // Whether `true` can stand for the results of a branch or a loop, which nobody reads: a loop that carries an array
+  // copies it where its body gives another one. Not where a constant is all there is.
+  static bool gives_nothing(const Stm& stm) {
+    const Loop* loop = get_if<Loop>(stm);
+    if (loop == nullptr && !is_branch(stm.op)) return false;
+    bool constant = stm.pattern.size() == 1;
+    for_each_body(stm.op, [&](const BodyPtr& body) { constant = constant && body->results.front().is_constant(); });
+    return !constant && (loop == nullptr || loop->index);
+  }
+
+  // Which results of a statement stay. If none is read but it must run, all stay, or one that says nothing: no
+  // construct but a kernel is without results.
   std::vector<bool> needed(const Stm& stm) const {
     std::vector<bool> result;
     for (const Value v : stm.pattern) result.push_back(used(v) || has_memory(v));
@@ -118,7 +133,7 @@ class DeadCode {
         result[k] = result[k] || used(loop->params[k]) || (!loop->index && k == 0);
       }
     }
-    if (std::ranges::find(result, true) == result.end()) result.assign(result.size(), true);
+    if (std::ranges::find(result, true) == result.end() && !marks_.at(&stm).blank) result.assign(result.size(), true);
     return result;
   }
 
@@ -137,6 +152,7 @@ class DeadCode {
   struct Marks {
     std::size_t order = 0;  // after all that is inside
     bool runs = false;
+    bool blank = false;               // nobody reads a result
     std::vector<bool> needed;         // results
     std::vector<Operator> operators;  // of a Screma's first results
   };
@@ -318,8 +334,21 @@ class DeadCode {
     }
     if (SegOp* kernel = std::get_if<SegOp>(&result.op)) kernel->results = select(kernel->results, which);
     result.pattern = select(stm.pattern, which);
+    if (marks_.at(&stm).blank) give_true(result);  // kernels may have no results
     if (result.pattern.size() != stm.pattern.size() || body_count_ != before) same = false;
     return result;
+  }
+
+  // A branch or loop without results.
+  void give_true(Stm& stm) {
+    const Operand done = Scalar::boolean(true);
+    const auto fresh = [&] { return function_.values.add(Type::scalar(ScalarType::boolean), "done"); };
+    stm.pattern = {fresh()};
+    stm.op = map_bodies(stm.op, [&](const BodyPtr& body) { return make_body(body->stms, {done}); });
+    if (Loop* loop = std::get_if<Loop>(&stm.op)) {
+      loop->params = {fresh()};
+      loop->initial = {done};
+    }
   }
 
   void sweep_screma(Screma& screma, const std::vector<bool>& which) {
