@@ -128,11 +128,23 @@ StaticValue Lowerer::map_types(
   return make(store_.as_scalar(known.type).value_or(ScalarType::unit), outer, path);
 }
 
-// A size that nobody named is one of the function all the same, and so is that of a parameter which may wrap.
+// Whether it is made of sizes and parameters of the function alone, not of values that its body computes, as the length
+// of a constant array may be.
+bool Lowerer::is_known_outside(const Poly& size) const {
+  bool known = true;
+  size.for_each_symbol([&](Value v) {
+    known = known && (std::ranges::find(function_->sizes, v) != function_->sizes.end() ||
+                      std::ranges::find(function_->params, v) != function_->params.end());
+  });
+  return known;
+}
+
+// A size that nobody named is one of the function all the same, and so are those of parameters which may wrap, or which
+// the body computes.
 Poly Lowerer::size_of_dim(const SizeArgument& dim, Ty element) {
   bool later = computed_params_ != nullptr && !store_.is_polynomial(dim.size);
   if (const auto size = later ? std::nullopt : size_value(dim.size, dim.frame)) {
-    if (computed_params_ == nullptr || is_safe_size(*size)) return *size;
+    if (computed_params_ == nullptr || (is_safe_size(*size) && is_known_outside(*size))) return *size;
     later = true;
   }
   const Value fresh = function_->values.add(Type::scalar(ScalarType::i64), "d");

@@ -270,6 +270,7 @@ class Lowerer {
       Ty type, Frame* frame, std::vector<Poly>& outer,
       const std::function<StaticValue(ScalarType, const std::vector<Poly>&, const std::string&)>& make,
       const std::string& path);
+  bool is_known_outside(const Poly& size) const;
   Poly size_of_dim(const SizeArgument& dim, Ty element);
   StaticValue make_param(Ty type, const std::string& name);
   void add_param(const Pattern& pattern, const Global& global, const std::map<std::string, ScalarType>& narrow,

@@ -152,6 +152,19 @@ Ty Checker::infer_lambda(const LambdaExpr& lambda, Ty expected) {
   return infer_function(lambda.params, lambda.result.get(), *lambda.body, expected, names);
 }
 
+// The types that are written in the pattern of a parameter.
+void Checker::add_open_parameters(const Pattern& pattern) {
+  if (std::holds_alternative<PatternTyped>(pattern.node)) {
+    unifier_.add_parameter(out_.pattern_types[pattern.id]);
+  } else if (const auto* tuple = std::get_if<PatternTuple>(&pattern.node)) {
+    for (const PatternPtr& element : tuple->elements) add_open_parameters(*element);
+  } else if (const auto* record = std::get_if<PatternRecord>(&pattern.node)) {
+    for (const auto& field : record->fields) add_open_parameters(*field.value);
+  } else if (const auto* constructor = std::get_if<PatternConstructor>(&pattern.node)) {
+    for (const PatternPtr& part : constructor->payload) add_open_parameters(*part);
+  }
+}
+
 Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body, Ty expected,
                            Names& names) {
   Scope scope(*this);
@@ -166,7 +179,7 @@ Ty Checker::infer_function(const std::vector<PatternPtr>& params, const TypeExpr
     pattern(*param, type, names);
     require_irrefutable(*param);
     types.push_back(out_.pattern_types[param->id]);
-    if (std::holds_alternative<PatternTyped>(param->node)) unifier_.add_parameter(types.back());
+    add_open_parameters(*param);
   }
   ++level_;
   Ty type;

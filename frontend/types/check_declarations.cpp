@@ -175,17 +175,16 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
   const Definition* outer = std::exchange(defined_, &definition);
   const Global blank = global;
   const int errors = errors_;
-  held_.emplace();
-  unifier_.keep_parameters_open(true);
-  infer_definition(global, definition);
-  if (failed_ && unifier_.kept_open()) {
+  for (const auto keep :
+       {Unifier::KeepOpen::of_functions, Unifier::KeepOpen::of_functions_and_loops, Unifier::KeepOpen::none}) {
     held_.emplace();
     failed_ = false;
     errors_ = errors;
     for (const std::uint32_t expr : std::exchange(with_unknown_, {})) out_.unknown_sizes.erase(expr);
     global = blank;
-    unifier_.keep_parameters_open(false);
+    unifier_.keep_open(keep);
     infer_definition(global, definition);
+    if (!failed_ || !unifier_.met_open_size()) break;
   }
   with_unknown_.clear();
   const std::vector<Diagnostic> said = std::move(*held_);
@@ -200,7 +199,8 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
 
 // `[]` of a parameter is any size: what a branch gives that may be the parameter, or an array of another size, has a
 // size of its own. Only where that cannot be, since something else needs both to be of one size, is the definition
-// looked at once more, with the parameter's size as the other one.
+// looked at once more: first with the parameters of loops as open as those of functions, then with the
+// parameters' sizes as the others.
 void Checker::infer_definition(Global& global, const Definition& definition) {
   Scope scope(*this);
   level_ = 1;

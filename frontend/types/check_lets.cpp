@@ -294,6 +294,7 @@ Ty Checker::infer_loop(const Expr& expr, const LoopExpr& loop) {
         sizes.params.push_back({store_.size_variable(level_, loop.pattern->location), size});
         return sizes.params.back().variable;
       });
+    unifier_.add_loop_parameter(type);
     Names names;
     pattern(*loop.pattern, type, names);
     require_irrefutable(*loop.pattern);

@@ -161,6 +161,7 @@ class Checker {
   Ty infer_operator(const Expr& expr, const Name& op);
   Ty infer_section(const Expr& expr, const Section& section);
   Ty infer_lambda(const LambdaExpr& lambda, Ty expected);
+  void add_open_parameters(const Pattern& pattern);
   Ty infer_function(const std::vector<PatternPtr>& params, const TypeExpr* result, const Expr& body, Ty expected,
                     Names& names);
   Ty with_named_existentials(Ty type, Location location);

@@ -53,10 +53,13 @@ class Unifier {
                                   std::vector<BinderId>& markers);
   // The variable is the type of a value that nothing looks at: it may become one whose sizes a function binds.
   void may_hide_sizes(Ty variable) { hiding_.push_back(variable); }
-  // From now on `link` leaves sizes open that the types of parameters leave open; forgets those of before.
-  void keep_parameters_open(bool keep);
-  void add_parameter(Ty type);
-  bool kept_open() const { return kept_open_; }
+  // Whose sizes `link` leaves open where the types of parameters leave them open.
+  enum class KeepOpen : std::uint8_t { none, of_functions, of_functions_and_loops };
+  void keep_open(KeepOpen keep);  // forgets the parameters of before
+  void add_parameter(Ty type) { add_open_sizes(type, KeepOpen::of_functions); }
+  void add_loop_parameter(Ty type) { add_open_sizes(type, KeepOpen::of_functions_and_loops); }
+  // Whether `link` could have bound a size of a parameter of a function, or of a loop.
+  bool met_open_size() const { return met_open_size_; }
   // Whether a type satisfies a constraint; variables inside take it over.
   std::optional<Clash> require(Ty type, const Constraint& constraint);
   // Whether two sizes are the same for sure, without binding anything.
@@ -79,6 +82,7 @@ class Unifier {
   std::optional<Clash> join_parts(Ty expected, Ty actual, const Differ& differ, Ty& joined);
   void link(Size expected, Size actual, BinderId inner, int depth);
   bool link_variable(Size variable, Size size, BinderId inner);
+  void add_open_sizes(Ty type, KeepOpen kept);
   bool identical(Size a, Size b, int depth) const;
   std::optional<Size> definition(Size size) const;
   std::optional<Clash> check_scope(Size size, std::uint32_t level) const;
@@ -90,8 +94,13 @@ class Unifier {
   std::unordered_set<std::uint64_t> equal_;
   std::unordered_map<std::uint64_t, Ty> joined_;
   std::vector<Ty> existential_, hiding_;
-  std::vector<Size> parameter_sizes_;
-  bool keeps_parameters_ = false, kept_open_ = false;
+  struct OpenSize {
+    Size size;
+    KeepOpen kept;  // by this, or what keeps more
+  };
+  std::vector<OpenSize> open_sizes_;
+  KeepOpen keep_open_ = KeepOpen::none;
+  bool met_open_size_ = false;
   std::vector<BinderId> markers_;
 };
 

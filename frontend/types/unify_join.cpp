@@ -7,27 +7,27 @@
 
 namespace apl::frontend {
 
-void Unifier::keep_parameters_open(bool keep) {
-  keeps_parameters_ = keep;
-  kept_open_ = false;
-  parameter_sizes_.clear();
+void Unifier::keep_open(KeepOpen keep) {
+  keep_open_ = keep;
+  met_open_size_ = false;
+  open_sizes_.clear();
 }
 
-void Unifier::add_parameter(Ty type) {
+void Unifier::add_open_sizes(Ty type, KeepOpen kept) {
   store_.walk(
       type, [](Ty, const TyNode&) {},
       [&](Size size, const SizeNode& node) {
-        if (std::holds_alternative<SizeVar>(node)) parameter_sizes_.push_back(size);
+        if (std::holds_alternative<SizeVar>(node)) open_sizes_.push_back({size, kept});
       });
 }
 
 bool Unifier::link_variable(Size variable, Size size, BinderId inner) {
   const auto* var = store_.get_if<SizeVar>(variable);
   if (var == nullptr) return false;
-  const auto is_variable = [&](Size s) { return store_.find(s) == store_.find(variable); };
-  if (keeps_parameters_ && std::ranges::any_of(parameter_sizes_, is_variable)) {
-    kept_open_ = true;
-    return false;
+  for (const OpenSize& open : open_sizes_) {
+    if (store_.find(open.size) != store_.find(variable)) continue;
+    met_open_size_ = true;
+    if (open.kept <= keep_open_) return false;
   }
   const std::uint32_t level = var->level;
   bool possible = true;

@@ -95,6 +95,10 @@ TEST_CASE("sizes that branches, loops, lets and updates decide are unknown outsi
            {"def f [n] (c: bool) (xs: [n]i32) = if c then xs else [1, 2]", "bool -> [n]i32 -> [this 'if']i32"},
            // A size that nothing says yet is resolved by the other branch.
            {"def f (c: bool) (xs: []i32) = if c then xs else [1, 2]", "bool -> [d0]i32 -> [this 'if']i32"},
+           {"def f (c: bool, xs: []i32, ys: []i32) = if c then xs else ys",
+            "(bool, [d0]i32, [d1]i32) -> [this 'if']i32"},
+           {"def f (c: bool) = loop x = [1, 2, 3] for _i < 3i32 do if c then map (+ 1) x else [1]",
+            "bool -> [this loop]i32"},
            {"def f (n: i32) = loop x = replicate 4 1 for i < n do if i > 2 then x else [1, 2, 3, 4]", "i32 -> [4]i32"},
            {"def f (xs: [0]i32) = loop ys = xs for _i < 3i32 do ys ++ ys", "[0]i32 -> [this loop]i32"},
            {"def f [n] (xs: [n]i32) = loop xs for i < 3i64 do xs with [0] = 1", "[n]i32 -> [n]i32"},
