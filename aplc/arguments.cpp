@@ -24,7 +24,7 @@ std::vector<std::string> parameter_names(const apl::Function& entry) {
     for (std::size_t part = 0; part < count; ++part)
       names.push_back(count == 1 ? info.params[k].name : fmt::format("{}.{}", info.params[k].name, part));
   }
-  while (names.size() < entry.params.size()) names.push_back(entry.values.name(entry.params[names.size()]));
+  while (names.size() < entry.given_params().size()) names.push_back(entry.values.name(entry.params[names.size()]));
   return names;
 }
 
@@ -134,7 +134,7 @@ void round_stored(apl::HostValue& value, apl::ScalarType param) {
 apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector<std::string>& texts,
                                    GivenMatrices& matrices, const RandomArguments* random) {
   std::vector<std::string> names = parameter_names(entry);
-  std::vector<std::optional<apl::HostValue>> slots(entry.params.size());
+  std::vector<std::optional<apl::HostValue>> slots(entry.given_params().size());
   Values unnamed;
   const auto slot_of = [&](const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -153,7 +153,7 @@ apl::Result<Values> read_arguments(const apl::Function& entry, const std::vector
     const auto given = static_cast<std::ptrdiff_t>(std::min(unnamed.size(), open.size()));
     return std::vector(open.begin() + given, open.end());
   };
-  if (texts.empty() && !entry.params.empty() && random == nullptr) {
+  if (texts.empty() && !slots.empty() && random == nullptr) {
     auto parsed = parse_argument("@-", "standard input", open);
     if (!parsed) return parsed;
     unnamed = std::move(*parsed);

@@ -140,8 +140,8 @@ Measured bench_case(const std::string& file, const apl::Module& module, Executab
   const apl::Function* entry = module.find_entry(bench_case.entry);
   // Of a program with one entry that one is meant.
   if (!entry && options.entry.empty() && !options.arguments.empty() &&
-      std::ranges::count_if(module.functions, [](const auto& f) { return f->entry.has_value(); }) == 1)
-    entry = std::ranges::find_if(module.functions, [](const auto& f) { return f->entry.has_value(); })->get();
+      std::ranges::count_if(module.functions, [](const auto& f) { return f->is_entry(); }) == 1)
+    entry = std::ranges::find_if(module.functions, [](const auto& f) { return f->is_entry(); })->get();
   if (!entry) {
     measured.error = fmt::format("no entry `{}`", bench_case.entry);
     return measured;

@@ -320,12 +320,12 @@ apl::Status keep_entry(apl::Module& module, const std::string& wanted) {
   if (wanted.empty()) return apl::Unit{};
   std::string names;
   for (const apl::FunctionPtr& function : module.functions)
-    if (function->entry) names += (names.empty() ? "" : ", ") + function->entry->name;
+    if (function->is_entry()) names += (names.empty() ? "" : ", ") + function->entry->name;
   if (module.find_entry(wanted) == nullptr)
     return apl::make_error(apl::Code::command_bad_argument, {},
                            fmt::format("no entry `{}`; there are: {}", wanted, names));
   std::erase_if(module.functions,
-                [&](const apl::FunctionPtr& function) { return function->entry && function->entry->name != wanted; });
+                [&](const apl::FunctionPtr& function) { return function->is_entry() && function->entry->name != wanted; });
   return apl::Unit{};
 }
 

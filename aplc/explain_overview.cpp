@@ -99,6 +99,7 @@ class Overviewer {
     for (const auto& size : sizes)
       if (is_written(size.first)) written.insert(size);
     Overview overview{.entry = function.entry->name,
+                      .is_constant = function.is_constant(),
                       .sizes = written,
                       .sizes_given = false,
                       .rows = {},
@@ -164,7 +165,10 @@ class Overviewer {
       if (!kernel.seconds) row->second.seconds.reset();
     }
     for (auto& [line, row] : rows) overview.rows.push_back(std::move(row));
-    for (OverviewRow& row : overview.rows) add_counts(row);
+    for (OverviewRow& row : overview.rows) {
+      add_counts(row);
+      if (overview.is_constant) row.decision += "; once for each context";
+    }
     // What nobody knows the length of may take any time; what does not count comes last.
     std::ranges::stable_sort(overview.rows, [](const OverviewRow& a, const OverviewRow& b) {
       const auto key = [](const OverviewRow& row) {
@@ -291,8 +295,8 @@ class Overviewer {
     row.location.line = line;
     row.seconds = kernel.seconds;
     if (line == function.location.line && !kernel.location) {
-      row.source = function.entry ? fmt::format("(around entry {})", function.entry->name)
-                                  : fmt::format("(around function {})", function.name);
+      const std::string_view kind = function.is_entry() ? "entry" : function.is_constant() ? "constant" : "function";
+      row.source = fmt::format("(around {} {})", kind, function.entry ? function.entry->name : function.name);
       row.what = "made by passes";
     }
     // What it is: the first of these that a pass said of the line.
@@ -374,10 +378,11 @@ class Overviewer {
       launches += row.launches;
       if (!row.seconds) all = -1e9;
     }
-    if (overview.rows.empty()) return "nothing of this entry runs in parallel";
+    if (overview.rows.empty())
+      return fmt::format("nothing of this {} runs in parallel", overview.is_constant ? "constant" : "entry");
     if (all < 0) {
       std::vector<std::string> missing;
-      const apl::Function& function = *module_.find_entry(overview.entry);
+      const apl::Function& function = function_of(module_, overview);
       for (const std::vector<apl::Value>& values : {function.sizes, function.params})
         for (const apl::Value v : values) {
           const std::string& name = function.values.name(v);
@@ -460,6 +465,12 @@ std::vector<Overview> overviews(const apl::Module& module, const std::vector<Rem
   return all;
 }
 
+const apl::Function& function_of(const apl::Module& module, const Overview& overview) {
+  return **std::ranges::find_if(module.functions, [&](const apl::FunctionPtr& function) {
+    return function->entry && function->entry->name == overview.entry;
+  });
+}
+
 std::string overview_text(const std::vector<Overview>& all, const std::string& file, const apl_device& device,
                           std::size_t lines, bool colour) {
   constexpr std::size_t kSource = 38, kWhat = 24;
@@ -485,8 +496,9 @@ std::string overview_text(const std::vector<Overview>& all, const std::string& f
     std::vector<std::string> sizes;
     for (const auto& [name, size] : overview.sizes) sizes.push_back(fmt::format("{}={}", name, size));
     text += fmt::format("{}{}{} on {}{}\n", strong, overview.entry, plain, device.name,
-                        sizes.empty() ? ", sizes unknown"
-                                      : shortened(fmt::format(", {}{}", fmt::join(sizes, " "),
+                        overview.is_constant ? ", a constant: once for each context"
+                        : sizes.empty()      ? ", sizes unknown"
+                                        : shortened(fmt::format(", {}{}", fmt::join(sizes, " "),
                                                               overview.sizes_given ? "" : " (first dataset)"),
                                                   90));
     if (short_ones.contains(&overview)) {

@@ -27,7 +27,8 @@ struct OverviewRow {
 };
 
 struct Overview {
-  std::string entry;
+  std::string entry;         // or a constant, whose rows count once for each context and in no call of an entry
+  bool is_constant = false;
   Sizes sizes;
   bool sizes_given = false;  // by the user; else of the first dataset
   std::vector<OverviewRow> rows;
@@ -43,6 +44,9 @@ std::vector<Overview> overviews(const apl::Module& module, const std::vector<apl
                                 const std::string& file, const std::string& text, const apl_device& device,
                                 const Parameters& given, const apl::SpillCheck& check = nullptr,
                                 const std::set<std::string>& matrices = {});
+
+// The function of the module that the overview is of.
+const apl::Function& function_of(const apl::Module& module, const Overview& overview);
 
 // As text, at most `lines` lines. With `colour` for a terminal.
 std::string overview_text(const std::vector<Overview>& all, const std::string& file, const apl_device& device,

@@ -37,7 +37,7 @@ const apl::Function* choose_entry(Session& session, const std::string& wanted) {
   const apl::Function* only = nullptr;
   std::size_t count = 0;
   for (const apl::FunctionPtr& function : module.functions) {
-    if (!function->entry) continue;
+    if (!function->is_entry()) continue;
     names += (names.empty() ? "" : ", ") + function->entry->name;
     only = function.get();
     ++count;

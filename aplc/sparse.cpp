@@ -130,7 +130,7 @@ std::optional<apl::ScalarType> type_in_program(const SparseOptions& options, int
   std::map<apl::ScalarType, std::string> types;  // of whose operands
   bool has_entry = false;
   for (const apl::FunctionPtr& function : front.module->functions) {
-    if (!function->entry || (!options.entry.empty() && function->entry->name != options.entry)) continue;
+    if (!function->is_entry() || (!options.entry.empty() && function->entry->name != options.entry)) continue;
     has_entry = true;
     const auto requests = apl::sparse_requests(*function);
     if (!requests) continue;

@@ -132,7 +132,7 @@ apl_fault apl_standard_pipeline(apl_compiler* compiler, const char* backend, con
 size_t apl_module_entry_count(const apl_module* module) {
   std::size_t count = 0;
   if (!is_live(module)) return count;
-  for (const apl::FunctionPtr& function : module->module.functions) count += function->entry.has_value();
+  for (const apl::FunctionPtr& function : module->module.functions) count += function->is_entry();
   return count;
 }
 

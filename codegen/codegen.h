@@ -60,6 +60,7 @@ struct ProgramText {
   std::vector<ProgramParameter> parameters;
   bool has_plans = false;         // some contraction has a kernel for each plan
   bool has_lazy_kernels = false;  // `host` has apl_lazy_kernels
+  bool has_constants = false;     // and apl_constants
   bool has_kernels = false;       // and apl_kernel_text is not empty
 };
 

@@ -30,6 +30,8 @@ struct InterpretOptions {
   // Set: what each statement costs is added here. Of a `choose` the last alternative runs. The module has no
   // derivatives: `differentiate` replaces them by statements that would be gone after the run.
   WorkCount* work = nullptr;
+  // Told of each line that `trace` writes, without its end.
+  std::function<void(const std::string&)> trace = {};
 };
 
 // Runs an entry on values for its parameters (not for its sizes: those follow from the shapes, and shapes that

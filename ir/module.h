@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,9 +60,17 @@ struct EntryInfo {
     std::optional<std::size_t> pattern = {};
     bool operator==(const Result&) const = default;
   };
+  // A constant of the program that the function reads (ir/constants.h), and how many values it has.
+  struct Constant {
+    std::string function;
+    std::size_t values = 1;
+    bool operator==(const Constant&) const = default;
+  };
   std::vector<Param> params;
   std::vector<std::size_t> param_values;  // how many of Function::params each source parameter became
   std::vector<Result> results;
+  std::vector<Constant> constants = {};  // their values are the last of Function::params, which no caller gives
+  bool is_constant = false;              // the function makes a constant; it is no entry for those outside
 };
 
 struct Function {
@@ -77,6 +86,11 @@ struct Function {
   Location location;
 
   const Type& type(Value v) const { return values.type(v); }
+  // Whether callers from outside know it.
+  bool is_entry() const { return entry && !entry->is_constant; }
+  bool is_constant() const { return entry && entry->is_constant; }
+  // The parameters that callers give: all but the values of constants.
+  std::span<const Value> given_params() const;
 };
 
 using FunctionPtr = std::shared_ptr<const Function>;
@@ -105,7 +119,7 @@ struct Module {
   std::vector<KnownMatrix> known;  // operands whose values are known
 
   const Function* find(std::string_view name) const;
-  const Function* find_entry(std::string_view name) const;
+  const Function* find_entry(std::string_view name) const;  // no constant
 };
 
 // The types that an operation's results have. For If, Loop and Apply the types of bodies, parameters or the

@@ -62,7 +62,7 @@ const Function* Module::find(std::string_view name) const {
 
 const Function* Module::find_entry(std::string_view name) const {
   for (const FunctionPtr& f : functions)
-    if (f->entry && f->entry->name == name) return f.get();
+    if (f->is_entry() && f->entry->name == name) return f.get();
   return nullptr;
 }
 

@@ -19,6 +19,7 @@
 // which cannot stand in the kernel that calls it. Large functions are simplified before they are copied, since what is
 // known of a call's arguments makes most of small functions go away. Refuses recursion, which no later stage can
 // express, and functions that expand to more calls or statements than fit into memory (unsupported.construct).
+// Functions of constants (ir/constants.h) stay, as the program calls each once; `all` makes them ordinary functions.
 // `#[noinline]` where a function cannot stay gives a remark. Small functions are always expanded: passes and kernels
 // want first-order code without calls.
 #include <boost/graph/adjacency_list.hpp>
@@ -37,6 +38,7 @@
 
 #include "ir/attributes.h"
 #include "ir/calls.h"
+#include "ir/constants.h"
 #include "ir/walk.h"
 #include "passes/analysis/simplified.h"
 #include "passes/inline_calls/kept.h"
@@ -68,7 +70,8 @@ class Inliner {
   Inliner(Module& module, const PassContext& context)
       : module_(module), context_(context), keeps_(!context.flag("all")) {
     for (std::size_t k = 0; k < module.functions.size(); ++k) numbers_.emplace(module.functions[k]->name, k);
-    has_entries_ = std::ranges::any_of(module.functions, [](const FunctionPtr& f) { return f->entry.has_value(); });
+    has_entries_ = std::ranges::any_of(module.functions, [](const FunctionPtr& f) { return f->is_entry(); });
+    find_constants();
   }
 
   Result<Change> run() {
@@ -292,7 +295,28 @@ class Inliner {
                       fmt::format("a program whose functions expand to this many {} cannot be compiled yet", what));
   }
 
-  bool needed(std::size_t k) const { return has_entries_ ? module_.functions[k]->entry.has_value() : !called_[k]; }
+  // The functions of constants that entries read, themselves or by other constants.
+  void find_constants() {
+    std::vector<const Function*> rest;
+    const auto add = [&](const Function& function) {
+      for (const EntryInfo::Constant& use : function.entry->constants) {
+        const auto number = numbers_.find(use.function);
+        if (number != numbers_.end() && constants_.insert(number->second).second)
+          rest.push_back(module_.functions[number->second].get());
+      }
+    };
+    for (const FunctionPtr& function : module_.functions)
+      if (function->is_entry()) add(*function);
+    while (!rest.empty()) {
+      const Function& function = *rest.back();
+      rest.pop_back();
+      if (function.entry) add(function);
+    }
+  }
+
+  bool needed(std::size_t k) const {
+    return has_entries_ ? module_.functions[k]->is_entry() || constants_.contains(k) : !called_[k];
+  }
   bool something_to_drop() const {
     for (std::size_t k = 0; k < module_.functions.size(); ++k) {
       if (!needed(k)) return true;
@@ -611,6 +635,7 @@ class Inliner {
   std::set<Value> views_;                 // of the caller: arrays that are parts of others, or others in another order
   std::vector<bool> expanded_by_caller_;  // called once, and dropped then
   bool has_entries_ = false;
+  std::set<std::size_t> constants_;
   std::size_t caller_ = 0;
   std::vector<Location> kept_calls_;
   std::vector<std::vector<Location>> dropped_calls_;
@@ -624,11 +649,18 @@ PassInfo inline_calls_pass() {
           .takes = stage_bit(Stage::soac),
           .options = {{.name = "all",
                        .default_value = false,
-                       .help = "replace all calls, also those of large functions that are called often"}},
+                       .help = "replace all calls, also those of large functions that are called often, and compute constants in "
+                               "each entry that reads them"}},
           .remark_codes = {{"inlined", "a call was replaced by the function's body"},
                            {"kept", "a large function that is called often stays a function"},
                            {"noinline-ignored", "a function marked #[noinline] was inlined all the same"}},
-          .run = [](Module& module, PassContext& context) { return Inliner(module, context).run(); },
+          .run = [](Module& module, PassContext& context) -> Result<Change> {
+            const bool has_constants = std::ranges::any_of(module.functions, [](const FunctionPtr& f) { return f->is_constant(); });
+            const bool expands = context.flag("all") && has_constants;
+            if (expands) expand_constants(module);
+            auto change = Inliner(module, context).run();
+            return change && expands ? Change::yes : change;
+          },
           .required = true};  // generated code calls no functions but those that may stay
 }
 

@@ -37,7 +37,11 @@ class Renaming {
   FunctionPtr function(const Function& function) const {
     Function renamed = function;
     renamed.name = joined_name(number_, function.name);
-    if (renamed.entry) renamed.entry->name = joined_name(number_, function.entry->name);
+    if (renamed.entry) {
+      renamed.entry->name = joined_name(number_, function.entry->name);
+      for (EntryInfo::Constant& constant : renamed.entry->constants)
+        constant.function = joined_name(number_, constant.function);
+    }
     renamed.location = location(function.location);
     renamed.body = body(function.body);
     return std::make_shared<const Function>(std::move(renamed));
@@ -72,7 +76,9 @@ std::map<std::string, std::int64_t> joined_parameters(std::size_t number, const 
                                                       const std::map<std::string, std::int64_t>& parameters) {
   std::map<std::string, std::int64_t> joined;
   for (const auto& [name, value] : parameters) {
-    const bool is_of_entry = module.find_entry(std::string_view(name).substr(0, name.find('.'))) != nullptr;
+    const std::string_view owner = std::string_view(name).substr(0, name.find('.'));
+    const Function* function = module.find(owner);
+    const bool is_of_entry = module.find_entry(owner) != nullptr || (function != nullptr && function->is_constant());
     joined.emplace(is_of_entry ? joined_name(number, name) : name, value);
   }
   return joined;

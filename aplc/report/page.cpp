@@ -93,7 +93,9 @@ class Page {
           "<h3>{}{}</h3>\n<div class=scroll><table><thead><tr><th scope=col>time<th scope=col>share<th scope=col>line"
           "<th scope=col>source<th scope=col>what<th scope=col>what was done</thead>\n",
           escaped(overview.entry),
-          sizes.empty() ? ", sizes unknown" : escaped(fmt::format(" with {}", fmt::join(sizes, ", "))));
+          overview.is_constant ? ", a constant: once for each context"
+          : sizes.empty()      ? ", sizes unknown"
+                               : escaped(fmt::format(" with {}", fmt::join(sizes, ", "))));
       double whole = 0;
       for (const OverviewRow& row : overview.rows) whole += row.seconds.value_or(0);
       Json rows = Json::array();
@@ -170,7 +172,7 @@ class Page {
           if (row.location.line == kernel.location.line && what.empty()) what = ", " + row.what;
         labels.push_back(kernel.location ? fmt::format("line {}{}", kernel.location.line, what) : "made by passes");
       }
-      const std::string graph = flow_graph(*input_.module->find_entry(overview.entry), overview.kernels, labels);
+      const std::string graph = flow_graph(function_of(*input_.module, overview), overview.kernels, labels);
       out_ += fmt::format("<h3>{}</h3>\n", escaped(overview.entry));
       out_ += graph.empty()
                   ? fmt::format("<p>{}</p>\n", overview.kernels.empty() ? "Nothing runs in parallel."

@@ -368,7 +368,7 @@ apl::Result<Values> case_inputs(const std::string& file, const apl::suite::Input
                                 std::uint64_t seed) {
   using Kind = apl::suite::Input::Kind;
   std::vector<apl::ScalarType> types;
-  for (const apl::Value param : entry.params) types.push_back(entry.type(param).element);
+  for (const apl::Value param : entry.given_params()) types.push_back(entry.type(param).element);
   switch (input.kind) {
     case Kind::values: return apl::parse_values(input.text, apl::OutOfRange::wrap);
     case Kind::file: return apl::suite::read_values(std::filesystem::path(file).parent_path() / input.text, types);
@@ -389,10 +389,10 @@ apl::Status fit_inputs(const apl::Function& entry, Values& inputs) {
     for (std::size_t k = 0; k < rank; ++k) text += "[]";
     return text + std::string(apl::to_text(type));
   };
-  if (inputs.size() != entry.params.size())
+  if (const std::size_t wanted = entry.given_params().size(); inputs.size() != wanted)
     return apl::make_error(
         apl::Code::run_argument, {},
-        fmt::format("the entry `{}` takes {} values, {} are given", entry.name, entry.params.size(), inputs.size()));
+        fmt::format("the entry `{}` takes {} values, {} are given", entry.name, wanted, inputs.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const apl::Type& type = entry.type(entry.params[k]);
     round_stored(inputs[k], type.element);

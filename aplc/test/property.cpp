@@ -155,7 +155,7 @@ class PropertyTest {
       return bad(fmt::format("no random values are made of type {}: `{}` needs a generator, #[prop(gen(ENTRY))]",
                              type_text(type), property_.entry));
     std::size_t most_rank = 1;
-    for (const apl::Value param : function.params) {
+    for (const apl::Value param : function.given_params()) {
       const apl::Type& each = function.type(param);
       params_.push_back(each);
       most_rank = std::max(most_rank, each.rank());

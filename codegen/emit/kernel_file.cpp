@@ -373,7 +373,7 @@ Result<KernelFile> generate_kernel_file(const Module& module, std::string_view e
   std::vector<std::string> names;
   const Function* found = nullptr;
   for (const FunctionPtr& function : module.functions) {
-    if (!function->entry) continue;
+    if (!function->is_entry()) continue;
     names.push_back(function->entry->name);
     if (entry.empty() || entry == names.back()) found = function.get();
   }
@@ -382,6 +382,11 @@ Result<KernelFile> generate_kernel_file(const Module& module, std::string_view e
         Code::command_bad_argument, {},
         fmt::format("{}; there are: {}", entry.empty() ? "an entry is wanted" : fmt::format("no entry `{}`", entry),
                     fmt::join(names, ", ")));
+  if (!found->entry->constants.empty())
+    return make_error(Code::command_bad_pipeline, found->location,
+                      fmt::format("a kernel file has no context that could keep the constant `{}`: the pipeline wants "
+                                  "inline{{all}}",
+                                  found->entry->constants.front().function));
   CodegenOptions one = options;
   one.one_plan = true;
   try {

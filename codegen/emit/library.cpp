@@ -216,7 +216,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   for (const FunctionPtr& function : module.functions)
     for (const SparseSoa& soa : find_soas(*function)) api.types.want(soa);
   for (const FunctionPtr& function : module.functions)
-    if (function->entry) api.entries.push_back(library::api_entry(*function, api.types));
+    if (function->is_entry()) api.entries.push_back(library::api_entry(*function, api.types));
 
   const std::string made_by =
       fmt::format("// Made by aplc from {}.\n", module.file.empty() ? "a module" : comment_text(module.file));
@@ -297,6 +297,7 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   self.line(".types = apl_types,");
   self.line(".parameters = apl_parameters,");
   self.line(".parameter_count = {},", api.parameters.size());
+  self.line(".constants = {},", program->has_constants ? "apl_constants" : "NULL");
   self.close("}};");
   out += self.take();
   out += "\n// ---- the C API ----\n\n";

@@ -18,7 +18,7 @@ EntryType entry_type(const Function& function) {
   EntryType entry;
   entry.name = info.name;
   std::vector<ValueType> values;  // one for each of the function's values from outside
-  for (const Value param : function.params)
+  for (const Value param : function.given_params())
     if (const Type& type = function.type(param); !type.is_memory())
       values.push_back(
           {type.element, type.rank(), false, {}, print(Operand(param), function), shape_text(type, function)});
@@ -60,7 +60,7 @@ EntryType entry_type(const Function& function) {
 std::vector<EntryType> entry_types(const Module& module) {
   std::vector<EntryType> entries;
   for (const FunctionPtr& function : module.functions)
-    if (function->entry) entries.push_back(entry_type(*function));
+    if (function->is_entry()) entries.push_back(entry_type(*function));
   return entries;
 }
 

@@ -48,7 +48,9 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
       program.has_plans = program.has_plans || text.has_plans;
     };
     for (const apl::FunctionPtr& function : module.functions)
-      if (function->entry) lower_host(*function);
+      if (function->is_entry()) lower_host(*function);
+    // Constants that they read, and those that these read.
+    for (std::size_t k = 0; k < file.constants.size(); ++k) lower_host(*file.functions.at(file.constants[k]));
     // What they call, and what that calls.
     for (std::size_t k = 0; k < file.host_order.size(); ++k) lower_host(*file.functions.at(file.host_order[k]));
     std::string prototypes;
@@ -57,6 +59,18 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
           "static int {}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs);\n",
           file.host_names.at(name));
     if (!prototypes.empty()) entries = prototypes + "\n" + functions + entries;
+    if (!file.constants.empty()) {
+      program.has_constants = true;
+      Writer table;
+      table.open("APL_PROGRAM const struct apl_constant apl_constants[] = {{");
+      for (const std::string& name : file.constants) {
+        const apl::Function& function = *file.functions.at(name);
+        table.line("{{{}, {}, {}}},", c_string(name), lower::constant_function(function), function.results.size());
+      }
+      table.line("{{NULL, NULL, 0}},");
+      table.close("}};");
+      entries += table.take() + "\n";
+    }
     for (const std::string& name : file.called_order) called += kernel::print(file.called.at(name), dialect) + "\n";
   } catch (const lower::Unsupported& stop) {
     return stop.diagnostic;

@@ -244,7 +244,7 @@ std::string Host::block(Value b) {
   for (std::size_t k = 0; k < unit_.function.params.size(); ++k) {
     const Type& type = table_.type(unit_.function.params[k]);
     if (type.memory && type.memory->block == b)
-      return fmt::format("inputs[{}].data", k + (is_entry() ? 0 : unit_.function.sizes.size()));
+      return input(k + (is_entry() ? 0 : unit_.function.sizes.size())) + ".data";
   }
   return unit_.name(b);
 }

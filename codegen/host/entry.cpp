@@ -62,9 +62,7 @@ HostText Host::run() {
   const apl::Function& f = unit_.function;
   refuse_ranks();
   name_parameters();
-  out_.open(
-      "{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs) {{",
-      is_entry() ? "APL_PROGRAM int apl_entry_" + symbol_part(f.entry->name) : "static int " + unit_.host_name(f.name));
+  out_.open("{}(struct apl_context *ctx, const struct apl_value *inputs, struct apl_value *outputs) {{", head());
   out_.line("int status = APL_SUCCESS;");
   out_.line("(void)inputs;");
   is_entry() ? bind_parameters() : bind_given();
@@ -105,6 +103,12 @@ HostText Host::run() {
   return std::move(result_);
 }
 
+std::string Host::head() const {
+  const apl::Function& f = unit_.function;
+  if (!is_entry()) return "static int " + unit_.host_name(f.name);
+  return f.is_constant() ? "static int " + constant_function(f) : "APL_PROGRAM int apl_entry_" + symbol_part(f.entry->name);
+}
+
 void Host::name_parameters() {
   const apl::Function& f = unit_.function;
   for (Value param : f.params) unit_.name(param);
@@ -137,13 +141,56 @@ std::string Host::parameter_name(std::size_t k) const {
   return table_.name(unit_.function.params[k]);
 }
 
+std::string Host::input(std::size_t k) const {
+  const auto constant = constants_.find(k);
+  return constant == constants_.end() ? fmt::format("inputs[{}]", k) : constant->second;
+}
+
+bool Host::reads_any(std::span<const Value> params, const std::set<Value>& read) const {
+  return std::ranges::any_of(params, [&](Value param) {
+    const Type& type = table_.type(param);
+    bool found = read.contains(param) || (type.memory && read.contains(type.memory->block));
+    for (const Poly& size : type.shape)
+      size.for_each_symbol([&](Value symbol) { found = found || read.contains(symbol); });
+    return found;
+  });
+}
+
+// Values of constants, which the context makes when they are asked for first. Constants that nothing reads any more are
+// not asked for.
+void Host::bind_constants() {
+  const apl::Function& f = unit_.function;
+  const std::set<Value> read = free_values(*f.body, f.values);
+  std::size_t first = f.given_params().size();
+  for (const EntryInfo::Constant& use : f.entry->constants) {
+    const bool is_read = reads_any(std::span(f.params).subspan(first, use.values), read);
+    const std::string name = is_read ? unit_.fresh(use.function + "_values") : "";
+    if (is_read) {
+      out_.line("const struct apl_value *{} = NULL;", name);
+      out_.line("status = ctx->backend->constant(ctx, {}, &{});", unit_.constant_number(use.function), name);
+      // There is nothing to free yet.
+      out_.line("if (status != APL_SUCCESS) return status;");
+    }
+    for (std::size_t k = 0; k < use.values; ++k, ++first) {
+      if (!is_read) unread_.insert(first);
+      constants_.emplace(first, fmt::format("{}[{}]", name, k));
+    }
+  }
+}
+
 void Host::bind_parameters() {
   const apl::Function& f = unit_.function;
+  bind_constants();
   std::set<Value> bound;
   for (std::size_t k = 0; k < f.params.size(); ++k) {
     const Type& type = f.type(f.params[k]);
+    if (unread_.contains(k)) {
+      for (const Poly& size : type.shape)
+        if (const auto symbol = size.symbol()) bound.insert(*symbol);
+      continue;
+    }
     if (type.is_scalar()) {
-      const std::string given = fmt::format("inputs[{}].scalar.{}", k, field_of(type.element));
+      const std::string given = fmt::format("{}.scalar.{}", input(k), field_of(type.element));
       out_.line(
           "const {} {} = {};", c_type({type.element, false}), unit_.name(f.params[k]),
           has_own_bits(type.element) ? fmt::format("apl_from_bits_{}({})", apl::to_text(type.element), given) : given);
@@ -152,12 +199,12 @@ void Host::bind_parameters() {
     }
     for (std::size_t d = 0; d < type.rank(); ++d)
       if (auto symbol = type.shape[d].symbol(); symbol && bound.insert(*symbol).second)
-        out_.line("const int64_t {} = inputs[{}].shape[{}];", unit_.name(*symbol), k, d);
+        out_.line("const int64_t {} = {}.shape[{}];", unit_.name(*symbol), input(k), d);
   }
   for (Value size : f.sizes)
     if (!bound.count(size))
       unsupported(f.location, fmt::format("the size `{}` is fixed by no argument", table_.name(size)));
-  for (std::size_t k = 0; k < f.params.size(); ++k) {
+  for (std::size_t k = 0; k < f.given_params().size(); ++k) {
     const Type& type = f.type(f.params[k]);
     for (std::size_t d = 0; d < type.rank(); ++d) {
       std::string expected = text(type.shape[d]);
@@ -262,6 +309,8 @@ void Host::statement(const Stm& stm) {
     unsupported(stm.location, fmt::format("`{}` at host level", op_name(stm.op)));
   }
 }
+
+std::string constant_function(const apl::Function& function) { return "apl_make_" + symbol_part(function.name); }
 
 HostText lower_host(Unit& unit, const CodegenOptions& options) { return Host(unit, options).run(); }
 

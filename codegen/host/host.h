@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,7 @@ class Host {
   }
   void name_parameters();
   std::string parameter_name(std::size_t k) const;
+  std::string input(std::size_t k) const;  // the apl_value of a parameter
   void find_blocks(const Body& body);
   void find_arrays(const Body& body);
   std::optional<std::int64_t> fixed_bytes(const Extent& extent) const;
@@ -117,7 +119,10 @@ class Host {
   std::vector<std::string> scratch_;  // slots of threads' arrays
 
  private:
+  std::string head() const;
   void bind_parameters();
+  void bind_constants();
+  bool reads_any(std::span<const Value> params, const std::set<Value>& read) const;
   void give_results();
   void body(const Body& body) {
     for (const Stm& stm : body.stms) statement(stm);
@@ -176,6 +181,8 @@ class Host {
     std::int64_t number = 0;
   };
   Variant variant_;                              // the one whose branch this is
+  std::map<std::size_t, std::string> constants_;  // parameters that are values of constants: what has them
+  std::set<std::size_t> unread_;                  // of those that nothing reads, which are not there
   std::set<Value> known_;                        // what is bound at this point of the host code
   std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text
   std::set<std::vector<Poly>> kernel_checked_;   // shapes that memory was asked for, but for negative sizes

@@ -53,6 +53,8 @@ struct HostText {
 };
 // A function that entries call has the signature of an entry (runtime/backends/context.h), but that sizes come before
 // its arguments.
+// What the function is called that makes a constant: an entry's, but without arguments.
+std::string constant_function(const apl::Function& function);
 HostText lower_host(Unit& unit, const CodegenOptions& options);
 // A function of scalars that kernels call.
 kernel::Function lower_called(Unit& unit);

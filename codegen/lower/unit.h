@@ -52,6 +52,8 @@ struct FileScope {
   // Functions of host code, by their names in the module, in the order in which calls of them came.
   std::map<std::string, std::string> host_names;
   std::vector<std::string> host_order;
+  // Functions of constants that host code reads, by their names in the module.
+  std::vector<std::string> constants;
 
   // One more than the number of the location of a call that was inlined, 0 for none.
   int call(std::uint32_t number);
@@ -94,6 +96,8 @@ class Unit {
   const kernel::Function& called(const std::string& name);
   // What host code calls it.
   const std::string& host_name(const std::string& name);
+  // The number of the constant that the function of that name makes, among those that the file reads.
+  std::size_t constant_number(const std::string& name);
   const apl::Function& callee(const std::string& name) const;
   const Dialect& dialect() const { return *target.dialect; }
 

@@ -257,6 +257,13 @@ const kernel::Function& Unit::called(const std::string& name) {
   return file_.called.emplace(name, std::move(made)).first->second;
 }
 
+std::size_t Unit::constant_number(const std::string& name) {
+  const auto found = std::ranges::find(file_.constants, name);
+  const auto number = static_cast<std::size_t>(found - file_.constants.begin());
+  if (found == file_.constants.end()) file_.constants.push_back(name);
+  return number;
+}
+
 const std::string& Unit::host_name(const std::string& name) {
   std::string& text = file_.host_names[name];
   if (text.empty()) {

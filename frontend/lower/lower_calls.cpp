@@ -86,19 +86,6 @@ StaticValue Lowerer::use_definition(const Closure::Definition& definition) {
   return make_closure({.what = definition, .arity = source.params.size(), .arguments = {}});
 }
 
-// A constant is computed once where it is in scope; but one of a polymorphic or abstract type, which may be consumed,
-// for each use.
-StaticValue Lowerer::use_constant(const Closure::Definition& definition) {
-  const Global& global = checked_.globals[definition.global];
-  if (global.abstract || !global.type_params.empty() || !global.sizes.empty() || !global.unknown.empty())
-    return expand_definition(definition, {});
-  const std::pair key(definition.global, checked_indices_);
-  if (const auto known = known_.constants.find(key); known != known_.constants.end()) return known->second;
-  const StaticValue value = expand_definition(definition, {});
-  if (known_.constants.emplace(key, value).second) known_.new_constants.push_back(key);
-  return value;
-}
-
 // A frame for the definition's body, its sizes bound by the shapes of the arguments or else by the use.
 Frame* Lowerer::definition_frame(const Closure::Definition& definition, const Values& arguments) {
   const Global& global = checked_.globals[definition.global];

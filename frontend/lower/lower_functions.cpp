@@ -10,6 +10,7 @@
 #include "frontend/lower/lowerer.h"
 #include "frontend/syntax/lexer.h"
 #include "ir/attributes.h"
+#include "ir/constants.h"
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
 
@@ -73,6 +74,7 @@ std::optional<Module> Lowerer::run() {
     }
   }
   if (failed) return std::nullopt;
+  pass_constants(module_);
   module_.calls = std::move(calls_).take();
   return std::move(module_);
 }
@@ -217,7 +219,8 @@ std::vector<Size> Lowerer::dims_of_arrays(const Global& global) const {
   return dims;
 }
 
-Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::string& name) {
+// `constant`: of a definition without parameters, which is given a name if it stays a function.
+Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::string& name, bool constant) {
   const Global& global = checked_.globals[key.global];
   const Definition& source = *global.definition;
   Function function;
@@ -299,8 +302,18 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   }
   for (const auto& [size, name] : decided) function.result_sizes.push_back(name);
   function.body = builder.finish(results);
-  result.callable = narrow.empty() && (decided.empty() || !is_short(*function.body) ||
-                                       has_attribute(function.attributes, attribute::noinline));
+  if (constant) {
+    result.callable = is_kept(global, function);
+  } else {
+    result.callable = narrow.empty() && (decided.empty() || !is_short(*function.body) ||
+                                         has_attribute(function.attributes, attribute::noinline));
+  }
+  if (constant && result.callable) {
+    function.name = unique_name(global.label);
+    function.entry = entry_info(global, result);
+    function.entry->name = function.name;
+    function.entry->is_constant = true;
+  }
   if (result.callable || global.entry) {
     if (global.entry) {
       for (const Value param : function.params) refuse_rank(function.type(param));

@@ -239,7 +239,6 @@ class Lowerer {
   StaticValue apply(const StaticValue& function, const Values& arguments);
   StaticValue run(const Closure& closure);
   void bind_param(const Pattern& param, const StaticValue& argument);
-  StaticValue use_constant(const Closure::Definition& definition);
   StaticValue use_definition(const Closure::Definition& definition);
   Frame* definition_frame(const Closure::Definition& definition, const Values& arguments);
   StaticValue expand_definition(const Closure::Definition& definition, const Values& arguments);
@@ -248,6 +247,11 @@ class Lowerer {
   std::optional<StaticValue> call_instance(const Closure::Definition& definition, const Values& arguments);
   std::optional<StaticValue> emit_call(const Instance& callee, const std::vector<Poly>& sizes, const Values& arguments);
   StaticValue make_closure(Closure closure) { return StaticValue(std::make_shared<const Closure>(std::move(closure))); }
+
+  // lower_constants.cpp
+  StaticValue use_constant(const Closure::Definition& definition);
+  const Instance* kept_constant(std::uint32_t global);
+  bool is_kept(const Global& global, const Function& function) const;
 
   // lower_functions.cpp
   struct Instance {
@@ -264,7 +268,7 @@ class Lowerer {
     std::vector<BinderId> sizes;
   };
   const Instance* instance(const InstanceKey& key);
-  Instance make_instance(const InstanceKey& key, const std::string& name);
+  Instance make_instance(const InstanceKey& key, const std::string& name, bool constant = false);
   Ty without_sizes(Ty type, Frame* frame, std::vector<SizeArgument>& sizes, std::vector<BinderId>& binders);
   StaticValue map_types(
       Ty type, Frame* frame, std::vector<Poly>& outer,
@@ -380,6 +384,7 @@ class Lowerer {
   CallTable calls_;
   std::deque<Frame> frames_;
   std::map<std::string, Instance> instances_;
+  std::map<std::uint32_t, Instance> constants_;  // of definitions without parameters, callable where they are functions
   std::map<std::string, int> names_taken_;
 
   std::vector<Level> levels_;

@@ -49,10 +49,12 @@ std::vector<Datum> Machine::bind_arguments(const Function& function, const std::
   std::vector<Value> formals;  // the parameters that are given; blocks follow from them
   for (Value param : function.params)
     if (!type(param).is_memory()) formals.push_back(param);
+  // The last of both are values of constants.
+  const std::size_t constants = function.params.size() - function.given_params().size();
   if (formals.size() != arguments.size())
-    fail(Code::run_argument,
-         fmt::format("entry `{}` takes {} values, but {} are given.",
-                     function.entry ? function.entry->name : function.name, formals.size(), arguments.size()));
+    fail(Code::run_argument, fmt::format("entry `{}` takes {} values, but {} are given.",
+                                         function.entry ? function.entry->name : function.name,
+                                         formals.size() - constants, arguments.size() - constants));
   std::vector<Datum> given;
   std::set<Value> known;
   for (std::size_t k = 0; k < formals.size(); ++k) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <new>
 
 #include "ir/call_table.h"
@@ -111,6 +112,38 @@ void Machine::run(const Body& body, const BodyLifetimes& lifetimes) {
   --depth_;
 }
 
+// Runs functions on values of the constants that they read, each of which is computed once. What constants cost is no
+// cost of the function.
+class Constants {
+ public:
+  Constants(const Module& module, const InterpretOptions& options) : module_(module), options_(options) {}
+
+  std::vector<HostValue> run(const Function& function, const std::vector<HostValue>& arguments) {
+    return run(function, arguments, options_);
+  }
+
+ private:
+  std::vector<HostValue> run(const Function& function, std::vector<HostValue> arguments,
+                             const InterpretOptions& options) {
+    for (const EntryInfo::Constant& use : function.entry->constants) {
+      const std::vector<HostValue>& values = made(use.function);
+      arguments.insert(arguments.end(), values.begin(), values.end());
+    }
+    return Machine(module_, options).run_entry(function, arguments);
+  }
+
+  const std::vector<HostValue>& made(const std::string& name) {
+    if (const auto found = made_.find(name); found != made_.end()) return found->second;
+    InterpretOptions options = options_;
+    options.work = nullptr;
+    return made_.emplace(name, run(*module_.find(name), {}, options)).first->second;
+  }
+
+  const Module& module_;
+  const InterpretOptions& options_;
+  std::map<std::string, std::vector<HostValue>> made_;
+};
+
 }  // namespace apl::interpreter
 
 namespace apl {
@@ -128,11 +161,12 @@ Result<std::vector<HostValue>> interpret(const Module& module, std::string_view 
   const Function* function = module.find_entry(entry);
   if (!function) return make_error(Code::run_argument, {}, "there is no entry `" + std::string(entry) + "`.");
   try {
+    interpreter::Constants constants(module, options);
     const SoaInterface sparse = soa_interface(*function);
-    if (sparse.empty()) return interpreter::Machine(module, options).run_entry(*function, arguments);
+    if (sparse.empty()) return constants.run(*function, arguments);
     const auto packed = pack_arguments(sparse, arguments, options.tiles);
     if (!packed) return packed.error();
-    std::vector<HostValue> results = interpreter::Machine(module, options).run_entry(*function, packed->values);
+    std::vector<HostValue> results = constants.run(*function, packed->values);
     unpack_results(sparse, *packed, results);
     return results;
   } catch (interpreter::RunError& error) {

@@ -34,8 +34,9 @@ std::size_t Parser::sparse_param(const EntryInfo& entry) {
 }
 
 EntryInfo Parser::entry() {
-  expect("entry");
   EntryInfo result;
+  result.is_constant = accept("constant");
+  if (!result.is_constant) expect("entry");
   const auto string = [&] {
     if (!is(Token::Kind::string)) fail_expected("a type of the source as a string");
     return take().value;
@@ -58,6 +59,13 @@ EntryInfo Parser::entry() {
     if (accept("sparse")) list("(", ")", [&] { pattern = sparse_param(result); });
     result.results.push_back({string(), pattern});
   });
+  if (accept("constants"))
+    list("(", ")", [&] {
+      std::string function = name_or_string("a constant");
+      const std::size_t values =
+          accept("as") ? natural(std::numeric_limits<int>::max(), "how many values it has") : std::size_t{1};
+      result.constants.push_back({std::move(function), values});
+    });
   return result;
 }
 
@@ -66,7 +74,7 @@ FunctionPtr Parser::function() {
   values_ = ValueTable();
   Function result;
   result.attributes = attributes();
-  if (is("entry")) result.entry = entry();
+  if (is("entry") || is("constant")) result.entry = entry();
   expect("fun", result.entry ? "after the line of the entry" : "or `entry`");
   result.name = name_or_string("the name of the function");
   list("[", "]", [&] { result.sizes.push_back(bind(take(), Type::scalar(ScalarType::i64))); });

@@ -10,7 +10,7 @@
 namespace apl {
 
 void Printer::put_entry(const EntryInfo& entry) {
-  put("entry ");
+  put(entry.is_constant ? "constant " : "entry ");
   put(name_or_quote(entry.name));
   put(" (");
   for (std::size_t k = 0; k < entry.params.size(); ++k) {
@@ -28,6 +28,11 @@ void Printer::put_entry(const EntryInfo& entry) {
       put("sparse(" + name_or_quote(entry.params[*result.pattern].name) + ") ");
     put(quote(result.type));
   });
+  if (!entry.constants.empty())
+    list(" constants (", entry.constants, ")", [&](const EntryInfo::Constant& constant) {
+      put(name_or_quote(constant.function));
+      if (constant.values != 1) fmt::format_to(std::back_inserter(out_), " as {}", constant.values);
+    });
   new_line();
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "ir/constants.h"
 #include "ir/sparse_soa.h"
 #include "ir/verify/check.h"
 
@@ -92,11 +93,13 @@ void check_function(Check& check) {
   for (Value param : function.params) params += check.type(param).is_memory() ? 0 : 1;
   std::size_t named = 0;
   for (std::size_t count : entry.param_values) named += count;
+  for (const EntryInfo::Constant& constant : entry.constants) named += constant.values;
   if (entry.params.size() != entry.param_values.size())
     check.broken(fmt::format("the entry has {} parameters, but says for {} how many values they are",
                              entry.params.size(), entry.param_values.size()));
   if (named != params)
     return check.broken(fmt::format("the entry's parameters are {} values, but the function has {}", named, params));
+  if (const auto wrong = check_constants(check.module, function)) return check.broken(*wrong);
   if (const auto requests = sparse_requests(function); !requests) check.broken(requests.error().message);
   if (const auto wrong = check_soas(function)) check.broken(*wrong);
 }

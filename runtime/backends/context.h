@@ -159,6 +159,15 @@ struct apl_known_matrix {
 };
 
 struct apl_context;
+struct apl_value;
+typedef int (*apl_entry)(struct apl_context* ctx, const struct apl_value* inputs, struct apl_value* outputs);
+
+// A constant of the program that takes more than a few scalar operations: `make` gives its values, without inputs.
+struct apl_constant {
+  const char* name;
+  apl_entry make;
+  int32_t count;  // of its values
+};
 
 // Of memory by `allocate_cell`, at most.
 #define APL_CELL_BYTES 8
@@ -205,6 +214,9 @@ struct apl_backend {
   // argument's. May be null.
   int (*is_known_matrix)(struct apl_context* ctx, const struct apl_known_matrix* matrix, const void* row_start,
                          const void* column, const void* values, int32_t* is_it);
+  // The values of a constant, by its number in apl_constants[]. They are made when they are asked for first, and stay
+  // the context's.
+  int (*constant)(struct apl_context* ctx, int32_t number, const struct apl_value** values);
 };
 
 struct apl_context {
@@ -228,8 +240,8 @@ struct apl_context {
 //   const struct apl_location apl_locations[];
 //   const char apl_kernel_text[];   (cuda, emulate)
 //   const struct apl_lazy_kernel apl_lazy_kernels[];   (cuda, emulate; where there are any)
+//   const struct apl_constant apl_constants[];   (ends with a NULL name; where there are any)
 // Inputs stay the caller's. Outputs' data are allocated through `backend` and become the caller's.
-typedef int (*apl_entry)(struct apl_context* ctx, const struct apl_value* inputs, struct apl_value* outputs);
 
 #ifdef __cplusplus
 }

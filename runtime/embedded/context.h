@@ -88,14 +88,22 @@ struct futhark_context* futhark_context_new(struct futhark_context_config* cfg) 
   int line = 0;
   if (apl_this_program.device[0]) apl_device_parse(apl_this_program.device, &ctx->device, &line);
 #endif
-  const int status = apl_machine_open(ctx);
+  int status = apl_machine_open(ctx);
+  if (status == APL_SUCCESS) {
+    const int before = apl_swap_threads(cfg->threads);
+    status = apl_make_constants(ctx);
+    apl_swap_threads(before);
+  }
   if (status != APL_SUCCESS) apl_report_error(ctx, status);
   return ctx;
 }
 
 void futhark_context_free(struct futhark_context* ctx) {
   if (!ctx) return;
-  if (ctx->machine) apl_machine_close(ctx);
+  if (ctx->machine) {
+    apl_free_constants(ctx);
+    apl_machine_close(ctx);
+  }
   for (int32_t k = 0; k < ctx->choice_count; ++k) free(ctx->choices[k]);
   free(ctx->choices);
   free(ctx->events);

@@ -410,6 +410,7 @@ static const struct apl_backend apl_the_backend = {
     .launch = apl_cuda_launch,
     .choose = apl_choose,
     .choose_variant = apl_choose_variant,
+    .constant = apl_constant_values,
     .synchronise = apl_cuda_synchronise,
     .finish = apl_cuda_finish,
 #if APL_HAS_PRODUCTS

@@ -98,6 +98,7 @@ static const struct apl_backend apl_the_backend = {
     .launch = apl_host_launch,
     .choose = apl_choose,
     .choose_variant = apl_choose_variant,
+    .constant = apl_constant_values,
     .synchronise = apl_host_synchronise,
     .finish = apl_host_synchronise,
 #if APL_HAS_PRODUCTS

@@ -88,6 +88,7 @@ struct apl_api_program {
   const struct apl_api_type* const* types;  // ends with NULL
   const struct apl_api_parameter* parameters;
   int32_t parameter_count;
+  const struct apl_constant* constants;  // ends with a NULL name; may be NULL
 };
 static const struct apl_api_program apl_this_program;
 
@@ -172,6 +173,7 @@ struct futhark_context {
   int32_t argument_count;
   struct apl_seen_matrix seen[APL_SEEN_MATRICES];
   uint32_t next_seen;
+  struct apl_value** constants;  // the values of each, or NULL
 };
 
 static inline struct futhark_context* apl_of(struct apl_context* base) { return (struct futhark_context*)base; }
@@ -243,6 +245,53 @@ static int apl_failed_check(struct apl_context* base, const struct apl_failure* 
   base->call_count = failure->call_count;
   memcpy(base->calls, failure->calls, sizeof base->calls);
   return APL_PROGRAM_ERROR;
+}
+
+// The values of a constant, which the context keeps until it is freed. Values whose checks failed are not kept.
+static int apl_constant_values(struct apl_context* base, int32_t number, const struct apl_value** values) {
+  struct futhark_context* ctx = apl_of(base);
+  const struct apl_constant* constant = &apl_this_program.constants[number];
+  if (!ctx->constants) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
+  if (!ctx->constants[number]) {
+    struct apl_value* made = calloc((size_t)constant->count + 1, sizeof *made);
+    if (!made) return apl_backend_error(base, APL_OUT_OF_MEMORY, "out of memory");
+    int status = constant->make(base, NULL, made);
+    const bool is_made = status == APL_SUCCESS;
+    if (is_made) status = base->backend->synchronise(base);
+    if (status != APL_SUCCESS) {
+      for (int32_t k = 0; k < constant->count && is_made; ++k)
+        if (made[k].data) base->backend->release(base, made[k].data);
+      free(made);
+      return status;
+    }
+    ctx->constants[number] = made;
+  }
+  *values = ctx->constants[number];
+  return APL_SUCCESS;
+}
+
+// Those of all, as a context is made: what fails is the context's error.
+static int apl_make_constants(struct futhark_context* ctx) {
+  const struct apl_constant* constants = apl_this_program.constants;
+  int32_t count = 0;
+  while (constants && constants[count].name) ++count;
+  ctx->constants = calloc((size_t)count + 1, sizeof *ctx->constants);
+  if (!ctx->constants) return apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory");
+  const struct apl_value* values = NULL;
+  for (int32_t k = 0; k < count; ++k) {
+    const int status = apl_constant_values(&ctx->base, k, &values);
+    if (status != APL_SUCCESS) return status;
+  }
+  return APL_SUCCESS;
+}
+static void apl_free_constants(struct futhark_context* ctx) {
+  const struct apl_constant* constants = apl_this_program.constants;
+  for (int32_t k = 0; ctx->constants && constants && constants[k].name; ++k) {
+    for (int32_t v = 0; ctx->constants[k] && v < constants[k].count; ++v)
+      if (ctx->constants[k][v].data) ctx->base.backend->release(&ctx->base, ctx->constants[k][v].data);
+    free(ctx->constants[k]);
+  }
+  free(ctx->constants);
 }
 
 static void apl_log(struct futhark_context* ctx, const char* format, ...) __attribute__((format(printf, 2, 3)));

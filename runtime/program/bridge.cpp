@@ -120,6 +120,7 @@ apl_backend Bridge::table_for(const Backend& backend) {
   table.sparse_sddmm_product = &Bridge::sparse_sddmm_product;
   table.sparse_work = &Bridge::sparse_work;
   table.is_known_matrix = &Bridge::is_known_matrix;
+  table.constant = &Bridge::constant;
   table.finish = &Bridge::end_entry;
   return table;
 }
@@ -244,10 +245,31 @@ std::int64_t Bridge::bytes_of(const void* data) const {
 }
 
 int Bridge::keeping(const std::function<int()>& make) {
-  keeping_ = true;
+  const bool before = std::exchange(keeping_, true);
   const int status = make();
-  keeping_ = false;
+  keeping_ = before;
   return status;
+}
+
+// Values whose checks failed are not kept: whoever asks for them again gets the error again.
+int Bridge::constant(apl_context* ctx, std::int32_t number, const apl_value** values) {
+  Bridge& bridge = of(ctx);
+  auto made = bridge.made_constants_.find(number);
+  if (made == bridge.made_constants_.end()) {
+    const apl_constant& constant = bridge.constants_[number];
+    std::vector<apl_value> outputs(static_cast<std::size_t>(constant.count));
+    int status = bridge.keeping([&] { return constant.make(ctx, nullptr, outputs.data()); });
+    if (status != APL_SUCCESS) return status;
+    status = synchronise(ctx);
+    if (status != APL_SUCCESS) {
+      for (const apl_value& output : outputs)
+        if (auto ignored = bridge.release(output.data); !ignored) continue;
+      return status;
+    }
+    made = bridge.made_constants_.emplace(number, std::move(outputs)).first;
+  }
+  *values = made->second.data();
+  return APL_SUCCESS;
 }
 
 int Bridge::sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done) {

@@ -36,6 +36,8 @@ class Bridge {
     const apl_lazy_kernel* lazy_kernels = nullptr;
   };
   void plans(Plans plans);
+  // The program's; may be null.
+  void constants(const apl_constant* constants) { constants_ = constants; }
   const apl_device& device() const { return plans_.device; }
   SparseOperands& sparse() { return *sparse_; }
 
@@ -100,6 +102,7 @@ class Bridge {
                         std::int64_t& variant, std::int64_t& splits);
   Status load_kernel(const std::string& kernel);
 
+  static int constant(apl_context* ctx, std::int32_t number, const apl_value** values);
   static int sparse_product(apl_context* ctx, const apl_sparse_product* product, std::int32_t* done);
   static int sparse_sddmm_product(apl_context* ctx, const apl_sparse_sddmm_product* sddmm, std::int32_t* done);
   static void sparse_work(apl_context* ctx);
@@ -123,6 +126,8 @@ class Bridge {
   std::map<const apl_plan_set*, Choices> choices_;
   std::map<const apl_variant_set*, VariantChoices> variants_;
   std::unique_ptr<SparseOperands> sparse_;
+  const apl_constant* constants_ = nullptr;
+  std::map<std::int32_t, std::vector<apl_value>> made_constants_;  // by number
   std::uint64_t next_ = 1, call_ = 1;  // 0: of blocks that are kept
   bool keeping_ = false, waits_ = true;
   std::int64_t bytes_ = 0, peak_bytes_ = 0, launches_ = 0;

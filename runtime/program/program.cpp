@@ -85,6 +85,7 @@ Result<Program> Program::load(std::string_view host_text, std::string_view kerne
   state->bridge.emplace(std::move(*backend), static_cast<const apl_location*>(state->object.symbol("apl_locations")));
   state->bridge->plans(
       {device, options.log, static_cast<const apl_lazy_kernel*>(state->object.symbol("apl_lazy_kernels"))});
+  state->bridge->constants(static_cast<const apl_constant*>(state->object.symbol("apl_constants")));
   if (options.use_cublas) state->bridge->sparse().use_library();
   return Program(std::move(state));
 }

@@ -190,7 +190,7 @@ class Checker {
     const auto pipeline = parse_pipeline(standard_pipeline(Stage::kernel, Machine::gpu), PassRegistry::builtin());
     if (const Status status = run_pipeline(kernel, *pipeline, options); !status) return stop("passes", status.error());
     for (const FunctionPtr& function : kernel.functions) {
-      if (!function->entry) continue;
+      if (!function->is_entry()) continue;
       Candidate& c = *by_name.at(function->entry->name);
       for_each_stm(*function->body, [&](const Stm& stm) {
         const auto* size = get_if<GetSize>(stm);

@@ -37,7 +37,7 @@ class Comparison {
     auto program = apl::Program::load(text->host, options);
     if (!program) return fail("", program.error().message);
     for (const apl::FunctionPtr& function : module->functions)
-      if (function->entry) entry(*module, *function, *program);
+      if (function->is_entry()) entry(*module, *function, *program);
     return true;
   }
 

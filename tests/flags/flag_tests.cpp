@@ -105,7 +105,7 @@ class Tester {
 
   void run_program(const Subject& subject, const testing::Batch& batch, std::size_t k) {
     for (const FunctionPtr& function : subject.module.functions) {
-      if (!function->entry) continue;
+      if (!function->is_entry()) continue;
       std::vector<testing::Sizes> all;
       for (const testing::Try& next : testing::size_sets(*function, false)) all.push_back(next.sizes);
       // Enough for vectors of any machine, and a remainder.

@@ -1,6 +1,7 @@
 // What the forms on whole arrays give.
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 #include "tests/oracle/evaluator.h"
 
@@ -34,12 +35,33 @@ Number named_reduction(const std::string& name, ScalarType type, const Rows& row
   return result;
 }
 
+// Of a value, at least 1: a row without elements takes memory, too.
+std::int64_t element_count(const Value& value) {
+  std::int64_t count = 1;
+  for (const Value& part : value.parts) count += element_count(part);
+  return count;
+}
+
 }  // namespace
+
+// Elements that are made count as steps: nothing else bounds the memory that a program takes.
+void Evaluator::spend(std::int64_t elements) {
+  if (elements > most_steps_ - steps_) throw std::length_error("an evaluation makes too many elements");
+  steps_ += elements;
+}
 
 std::int64_t Evaluator::count(const Tree& tree, const char* what) {
   const std::int64_t n = whole(tree);
   if (n < 0) fail(what);
+  spend(n);
   return n;
+}
+
+Value Evaluator::repeated(std::int64_t count, const Value& row) {
+  const std::int64_t elements = element_count(row);
+  if (count > most_steps_ / elements) spend(most_steps_ + 1);
+  spend(count * elements);
+  return {{}, Rows(static_cast<std::size_t>(count), row)};
 }
 
 Value Evaluator::soac(const Node& node) {
@@ -106,13 +128,13 @@ Value Evaluator::placed(const Node& node) {
   switch (node.form) {
     case Form::histogram: {
       const Value neutral = eval(node.kids[0]);
-      target.parts.assign(static_cast<std::size_t>(count(node.kids[1], "size")), neutral);
+      target = repeated(count(node.kids[1], "size"), neutral);
       first = 2;
       break;
     }
     case Form::spread: {
       const std::int64_t n = count(node.kids[0], "size");
-      target.parts.assign(static_cast<std::size_t>(n), eval(node.kids[1]));
+      target = repeated(n, eval(node.kids[1]));
       first = 2;
       break;
     }
@@ -161,14 +183,15 @@ Value Evaluator::made(const Node& node) {
       const std::int64_t first = whole(node.kids[0]), end = whole(node.kids[1]);
       const std::int64_t second = node.kids.size() == 3 ? whole(node.kids[2]) : first + 1;
       if (end < first || second <= first) fail("size");
-      for (std::int64_t k = first; k < end; k += second - first)
+      for (std::int64_t k = first; k < end; k += second - first) {
+        spend(1);
         result.parts.push_back({integer(ScalarType::i64, k), {}});
+      }
       return result;
     }
     case Form::replicate: {
       const std::int64_t n = count(node.kids[0], "size");
-      result.parts.assign(static_cast<std::size_t>(n), eval(node.kids[1]));
-      return result;
+      return repeated(n, eval(node.kids[1]));
     }
     case Form::zip: {
       std::vector<Rows> arrays;

@@ -55,6 +55,8 @@ class Evaluator {
   Value made(const Node& node);
   Value rearranged(const Node& node);
   std::int64_t count(const Tree& tree, const char* what);
+  void spend(std::int64_t elements);
+  Value repeated(std::int64_t count, const Value& row);
 
   std::int64_t most_steps_ = 0, steps_ = 0;
   std::map<std::string, std::int64_t> sizes_;

@@ -130,7 +130,7 @@ class Tester {
   void with_tiles(const Tiles& tiles) {
     std::map<std::string, Work> work;
     for (const apl::FunctionPtr& function : source_.functions)
-      if (function->entry) work[function->entry->name];
+      if (function->is_entry()) work[function->entry->name];
     auto note = [&](const std::string& pass, const apl::Module& module, bool last) {
       for (auto& [entry, part] : work) note_stage(part, tiles, entry, pass, module, last);
     };
@@ -158,7 +158,7 @@ class Tester {
     for (const std::string& backend : options_.backends)
       if (backend != "interp" && !compile(tiles, backend, memory, few_threads, work, programs)) return;
     for (const apl::FunctionPtr& function : source_.functions) {
-      if (!function->entry) continue;
+      if (!function->is_entry()) continue;
       const Work& part = work[function->entry->name];
       if (part.stages.empty() && part.backends.empty()) continue;
       int n = 0;

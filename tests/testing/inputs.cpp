@@ -24,13 +24,13 @@ class Inputs {
     const auto is_computed = [&](Value size) { return ranges::contains(computed | std::views::keys, size); };
     for (Value size : function_.sizes)
       if (!is_computed(size)) known_.emplace(size, size_value(size));
-    for (Value param : function_.params)
+    for (Value param : function_.given_params())
       if (is_integer_scalar(param)) known_.emplace(param, size_value(param));
     if (used_ != sizes_.size()) return unknown_name();
     for (const auto& [size, poly] : computed)
       if (const auto value = evaluated(poly)) known_.emplace(size, *value);
     std::vector<HostValue> values;
-    for (Value param : function_.params) {
+    for (Value param : function_.given_params()) {
       if (function_.type(param).is_memory()) continue;  // follows from the arrays in it
       auto value = argument(param);
       if (!value) return value.error();

@@ -161,7 +161,7 @@ Verdict same_meaning(const Module& before, const Module& after, const LawOptions
   for (const Sizes& sizes : options.sizes)
     for (const auto& [name, size] : sizes) unknown.insert(name);
   for (const FunctionPtr& function : before.functions) {
-    if (!function->entry) continue;
+    if (!function->is_entry()) continue;
     any = true;
     LawOptions own = options;
     for (Sizes& sizes : own.sizes) {

@@ -39,7 +39,7 @@ class Tests {
     // The entries of one file go through the passes together, unless one of them cannot.
     const auto all = make_versions(*module, PassRegistry::builtin());
     for (const FunctionPtr& function : module->functions) {
-      if (!function->entry) continue;
+      if (!function->is_entry()) continue;
       const std::string& entry = function->entry->name;
       const bool listed = std::ranges::any_of(
           known_violations(), [&](const Known& known) { return name == known.program && entry == known.entry; });

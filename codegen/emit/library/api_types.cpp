@@ -304,8 +304,9 @@ ApiEntry api_entry(const Function& function, ApiTypes& types) {
     return type;
   };
   const std::vector<SparseSoa> soas = find_soas(function);
-  auto param = function.params.begin();
-  for (std::size_t k = 0; param != function.params.end(); ++k) {
+  const std::span<const Value> given = function.given_params();
+  auto param = given.begin();
+  for (std::size_t k = 0; param != given.end(); ++k) {
     const bool is_named = k < info.params.size();
     const std::size_t count = is_named && k < info.param_values.size() ? info.param_values[k] : 1;
     const auto flat = leaves(param, param + static_cast<std::ptrdiff_t>(count),

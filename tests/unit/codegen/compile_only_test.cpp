@@ -53,7 +53,7 @@ TEST_CASE("compile only: contractions with code around them" * doctest::test_sui
   const std::string source(std::istreambuf_iterator<char>(in), {});
   const apl::Module all = emitted::compiled("contractions.fut", source);
   apl::Module one = all;  // with the numbers that run, in a tile of full size
-  std::erase_if(one.functions, [](const apl::FunctionPtr& f) { return f->entry && f->entry->name != "epilogue"; });
+  std::erase_if(one.functions, [](const apl::FunctionPtr& f) { return f->is_entry() && f->entry->name != "epilogue"; });
   for (const auto& [module, numbers] :
        {std::pair(all, emitted::small_tiles(all)), std::pair(one, emitted::Numbers{})}) {
     const apl::ProgramText text = emitted::text_of(module, apl::cuda_target(), numbers);

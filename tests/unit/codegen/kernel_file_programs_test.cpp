@@ -274,7 +274,7 @@ struct TourProgram {
   std::vector<const apl::Function*> entries() const {
     std::vector<const apl::Function*> found;
     for (const apl::FunctionPtr& function : memory.functions)
-      if (function->entry) found.push_back(function.get());
+      if (function->is_entry()) found.push_back(function.get());
     return found;
   }
 };

@@ -7,7 +7,6 @@
 #include "ir/host_value.h"
 #include "ir/interpret.h"
 #include "ir/print.h"
-#include "ir/verify.h"
 #include "tests/testing.h"
 #include "tests/unit/frontend/support.h"
 
@@ -15,13 +14,7 @@ namespace apl::frontend {
 
 namespace {
 
-Module lowered(const std::string& text) {
-  test::Outcome outcome = test::compile_text(text);
-  CAPTURE(outcome.messages());
-  REQUIRE(outcome.module.has_value());
-  for (const Diagnostic& d : verify(*outcome.module)) FAIL_CHECK(d.message);
-  return *outcome.module;
-}
+using test::lowered;
 
 bool contains(const Module& module, const std::string& text) {
   const std::string printed = print(module);

@@ -1,12 +1,15 @@
 // What the frontend's tests share: compiling text and looking at what it said.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "frontend/frontend.h"
 #include "ir/diagnostic.h"
+#include "ir/verify.h"
 
 namespace apl::frontend::test {
 
@@ -44,6 +47,15 @@ inline Outcome compile_text(const std::string& text) {
   outcome.module = compile({"test.fut", text}, [&](const Diagnostic& d) { outcome.diagnostics.push_back(d); });
   outcome.accepted = outcome.module.has_value();
   return outcome;
+}
+
+// The module of a program that must compile; its faults are failures.
+inline Module lowered(const std::string& text) {
+  Outcome outcome = compile_text(text);
+  CAPTURE(outcome.messages());
+  REQUIRE(outcome.module.has_value());
+  for (const Diagnostic& d : verify(*outcome.module)) FAIL_CHECK(d.message);
+  return *outcome.module;
 }
 
 }  // namespace apl::frontend::test

@@ -32,7 +32,7 @@ ThesisExample thesis_example(const std::string& example, const std::string& entr
   const std::string text(std::istreambuf_iterator<char>(in), {});
   auto module = compile({example + ".fut", text}, [](const Diagnostic& d) { FAIL(d.message); });
   REQUIRE(module);
-  std::erase_if(module->functions, [&](const FunctionPtr& f) { return f->entry && f->entry->name != entry; });
+  std::erase_if(module->functions, [&](const FunctionPtr& f) { return f->is_entry() && f->entry->name != entry; });
   ThesisExample result;
   PipelineOptions options;
   options.remarks = [&](const Remark& remark) {
