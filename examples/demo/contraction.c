@@ -38,7 +38,7 @@ static void reordered(int n, int sum, const float* restrict X, const float* rest
 }
 
 int main(int argc, char** argv) {
-  const int n = argc > 1 ? atoi(argv[1]) : 16, sum = argc > 2 ? atoi(argv[2]) : 512;
+  const int n = argc > 1 ? atoi(argv[1]) : 12, sum = argc > 2 ? atoi(argv[2]) : 512;
   const int64_t operand = (int64_t)n * n * n * sum, result = (int64_t)n * n * n * n * n * n;
   float *x = numbers(operand, 1), *y = numbers(operand, 2);
   float *wanted = allocate(result * 4), *z = allocate(result * 4);

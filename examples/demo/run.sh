@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 flags=(-O3 -march=native -fopenmp)
 
 case $size in
-  large) n=16 sum=512 columns=1024 ;;
+  large) n=12 sum=512 columns=1024 ;;
   small) n=4 sum=32 columns=16 ;;
   *) echo "usage: run.sh APLC FOLDER [small]" >&2; exit 64 ;;
 esac
