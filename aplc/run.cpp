@@ -104,6 +104,7 @@ apl::Result<Results> interpret(Session& session, const std::string& entry, const
   apl::InterpretOptions interpret;
   interpret.seed = options.seed;
   interpret.parameters = session.parameters();
+  interpret.trace = [](const std::string& line) { print_error("{}\n", line); };
   const apl::Function& function = *session.module().find_entry(entry);
   auto placed = place(function, entry, inputs, options);
   if (!placed) return std::move(placed).error();

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/attributes.h"
 #include "ir/node_info.h"
 #include "ir/walk.h"
 #include "passes/analysis/consumption.h"
@@ -73,7 +74,7 @@ class Eliminator {
   }
 
   bool mergeable(const Stm& stm) const {
-    if (node_info(stm.op).effect != Effect::none) return false;
+    if (node_info(stm.op).effect != Effect::none || has_attribute(stm.attributes, attribute::trace)) return false;
     return std::ranges::none_of(stm.pattern, [&](Value v) {
       const Type& type = function_.type(v);
       return type.is_memory() || type.memory != nullptr || (type.is_array() && consumption_.consumed(v));

@@ -42,6 +42,7 @@
 #include "ir/walk.h"
 #include "passes/analysis/simplified.h"
 #include "passes/inline_calls/kept.h"
+#include "passes/inline_calls/traces.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -644,24 +645,30 @@ class Inliner {
 }  // namespace
 
 PassInfo inline_calls_pass() {
-  return {.name = std::string(kName),
-          .summary = "replace calls by the bodies of functions, unless they are large and called often",
-          .takes = stage_bit(Stage::soac),
-          .options = {{.name = "all",
-                       .default_value = false,
-                       .help = "replace all calls, also those of large functions that are called often, and compute constants in "
-                               "each entry that reads them"}},
-          .remark_codes = {{"inlined", "a call was replaced by the function's body"},
-                           {"kept", "a large function that is called often stays a function"},
-                           {"noinline-ignored", "a function marked #[noinline] was inlined all the same"}},
-          .run = [](Module& module, PassContext& context) -> Result<Change> {
-            const bool has_constants = std::ranges::any_of(module.functions, [](const FunctionPtr& f) { return f->is_constant(); });
-            const bool expands = context.flag("all") && has_constants;
-            if (expands) expand_constants(module);
-            auto change = Inliner(module, context).run();
-            return change && expands ? Change::yes : change;
-          },
-          .required = true};  // generated code calls no functions but those that may stay
+  return {
+      .name = std::string(kName),
+      .summary = "replace calls by the bodies of functions, unless they are large and called often",
+      .takes = stage_bit(Stage::soac),
+      .options =
+          {{.name = "all",
+            .default_value = false,
+            .help = "replace all calls, also those of large functions that are called often, and compute constants in "
+                    "each entry that reads them"}},
+      .remark_codes = {{"inlined", "a call was replaced by the function's body"},
+                       {"kept", "a large function that is called often stays a function"},
+                       {"trace-dropped", "a kernel runs what was to be traced, which it does not print"},
+                       {"noinline-ignored", "a function marked #[noinline] was inlined all the same"}},
+      .run = [](Module& module, PassContext& context) -> Result<Change> {
+        const bool has_constants =
+            std::ranges::any_of(module.functions, [](const FunctionPtr& f) { return f->is_constant(); });
+        const bool expands = context.flag("all") && has_constants;
+        if (expands) expand_constants(module);
+        auto change = Inliner(module, context).run();
+        if (!change) return change;
+        const bool drops = inlining::drop_traces(module, context) == Change::yes;
+        return expands || drops ? Change::yes : *change;
+      },
+      .required = true};  // generated code calls no functions but those that may stay
 }
 
 }  // namespace apl

@@ -75,6 +75,7 @@ class PlainHost : public Host {
   void launch_plan(const Stm& stm, const SegOp& op, const PlanKernels& plan_kernels) override;
   bool offers_variants() const override { return false; }
   bool calls_functions() const override { return false; }
+  void trace(const Assert&) override {}  // what a project calls prints nothing
   // There is no runtime: the program's own kernel is right for all matrices.
   SparseCall write_sparse_product(const Stm&) override { return {}; }
 

@@ -2,10 +2,12 @@
 #include "codegen/host/host.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "codegen/kernel/c_string.h"
+#include "ir/attributes.h"
 #include "ir/layouts.h"
 #include "ir/walk.h"
 
@@ -106,7 +108,8 @@ HostText Host::run() {
 std::string Host::head() const {
   const apl::Function& f = unit_.function;
   if (!is_entry()) return "static int " + unit_.host_name(f.name);
-  return f.is_constant() ? "static int " + constant_function(f) : "APL_PROGRAM int apl_entry_" + symbol_part(f.entry->name);
+  return f.is_constant() ? "static int " + constant_function(f)
+                         : "APL_PROGRAM int apl_entry_" + symbol_part(f.entry->name);
 }
 
 void Host::name_parameters() {
@@ -240,6 +243,39 @@ void Host::give_results() {
   }
 }
 
+void Host::trace(const Assert& op) {
+  std::string words;
+  for (const auto& piece : op.message) {
+    if (const std::string* text = std::get_if<std::string>(&piece)) {
+      words += *text;
+      continue;
+    }
+    const Operand& x = std::get<Operand>(piece);
+    const Type type = table_.type(x);
+    const std::string kind = type_enum(type.element), name = unit_.fresh("traced");
+    if (type.is_scalar()) {
+      const std::string value = type.element == ScalarType::unit ? "0" : text(values_.operand(x));
+      out_.line(
+          "const struct apl_value {} = {{.type = {}, .scalar.{} = {}}};", name, kind, field_of(type.element),
+          has_own_bits(type.element) ? fmt::format("apl_to_bits_{}({})", apl::to_text(type.element), value) : value);
+      run_call(fmt::format("apl_trace(ctx, {}, &{}, 0, 0, NULL)", c_string(words), name));
+      continue;
+    }
+    std::vector<std::string> shape, strides;
+    for (const LmadDim& dim : type.memory->layout.dims()) {
+      shape.push_back(text(dim.size));
+      strides.push_back(text(dim.stride));
+    }
+    out_.open("{{");
+    out_.line("const struct apl_value {} = {{.type = {}, .rank = {}, .shape = {{{}}}, .data = {}}};", name, kind,
+              type.rank(), fmt::join(shape, ", "), block(type.memory->block));
+    out_.line("const int64_t {}_strides[] = {{{}}};", name, fmt::join(strides, ", "));
+    run_call(fmt::format("apl_trace(ctx, {}, &{}, {}, {}, {}_strides)", c_string(words), name, byte_size(type.element),
+                         text(type.memory->layout.offset()), name));
+    out_.close("}}");
+  }
+}
+
 void Host::statement(const Stm& stm) {
   const Value first = stm.pattern.empty() ? Value{} : stm.pattern.front();
   auto declare = [&](const ExprPtr& value) {
@@ -272,7 +308,10 @@ void Host::statement(const Stm& stm) {
         values_.compare(compare->op, type_of(compare->x), values_.operand(compare->x), values_.operand(compare->y)));
   } else if (const Convert* convert = get_if<Convert>(stm)) {
     declare(values_.convert(*convert, type_of(convert->x), values_.operand(convert->x)));
-  } else if (const Assert* assertion = get_if<Assert>(stm)) {
+  } else if (const Assert* assertion = get_if<Assert>(stm);
+             assertion && has_attribute(stm.attributes, attribute::trace)) {
+    trace(*assertion);
+  } else if (assertion) {
     std::string message;
     std::vector<ExprPtr> numbers;
     for (const auto& piece : assertion->message) {

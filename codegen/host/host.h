@@ -71,6 +71,7 @@ class Host {
   virtual bool offers_variants() const { return true; }
   // Whether it may call functions of the file.
   virtual bool calls_functions() const { return true; }
+  virtual void trace(const Assert& op);
   // Host code that asks the runtime for the kernel of a sparse product.
   virtual SparseCall write_sparse_product(const Stm& stm);
 
@@ -180,13 +181,13 @@ class Host {
     Variants* variants = nullptr;
     std::int64_t number = 0;
   };
-  Variant variant_;                              // the one whose branch this is
+  Variant variant_;                               // the one whose branch this is
   std::map<std::size_t, std::string> constants_;  // parameters that are values of constants: what has them
   std::set<std::size_t> unread_;                  // of those that nothing reads, which are not there
-  std::set<Value> known_;                        // what is bound at this point of the host code
-  std::map<Value, std::vector<Extent>> arrays_;  // that lie in each block, in the order of the text
-  std::set<std::vector<Poly>> kernel_checked_;   // shapes that memory was asked for, but for negative sizes
-  std::set<Poly> products_;                      // of sizes of arrays that are there: numbers of elements
+  std::set<Value> known_;                         // what is bound at this point of the host code
+  std::map<Value, std::vector<Extent>> arrays_;   // that lie in each block, in the order of the text
+  std::set<std::vector<Poly>> kernel_checked_;    // shapes that memory was asked for, but for negative sizes
+  std::set<Poly> products_;                       // of sizes of arrays that are there: numbers of elements
   Writer declarations_;
 };
 

@@ -142,6 +142,8 @@ void Kernel::statement(const Stm& stm, KernelBlock& out) {
     team_ && team_->shares(stm) ? team_->share(*s, stm, out) : screma(*s, stm, out);
   } else if (const Scatter* s = get_if<Scatter>(stm)) {
     scatters_->scatter(*s, stm, out);
+  } else if (has_attribute(stm.attributes, attribute::trace)) {
+    // Kernels print nothing.
   } else if (const Assert* assertion = get_if<Assert>(stm)) {
     KernelBlock failed;
     std::string message;

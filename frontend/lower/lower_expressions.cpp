@@ -396,6 +396,17 @@ bool Lowerer::belongs_in_ir(const Attribute& attribute, bool of_function) {
   return info->is_users() && (info->place == AttributePlace::entry || !check_attribute(attribute, of_function));
 }
 
+// A check that never fails, whose message is printed instead: a line for each scalar or array that the value is made
+// of.
+void Lowerer::trace(const StaticValue& value, const std::string& tag) {
+  if (!value.is_first_order()) return;
+  for (const Operand& leaf : leaves(value)) {
+    builder_->let("c",
+                  Assert{Operand(Scalar::boolean(true)), {tag.empty() ? "Trace: " : "Trace: " + tag + ": ", leaf}});
+    builder_->stms().back().attributes.push_back(make_attribute(attribute::trace, std::nullopt));
+  }
+}
+
 StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
   const auto parameter = read_attribute(attributed.attribute, attribute::param);
   if (parameter && store_.as_scalar(checked_.types[attributed.x->id]) == ScalarType::i64)
@@ -410,9 +421,15 @@ StaticValue Lowerer::lower_attributed(const Attributed& attributed) {
   const std::size_t before = builder_->stms().size();
   const StaticValue value = lower(*attributed.x);
   checked_indices_ = indices;
-  // The attribute is of the statement that gives the value.
-  if (builder_->stms().size() > before && belongs_in_ir(attributed.attribute, false))
-    builder_->stms().back().attributes.push_back(attributed.attribute);
+  if (const auto tag = read_attribute(attributed.attribute, attribute::trace)) {
+    trace(value, std::get<0>(*tag).value_or(""));
+    return value;
+  }
+  // The attribute is of the statement that gives the value, behind which it may be traced.
+  std::size_t end = builder_->stms().size();
+  while (end > before && has_attribute(builder_->stms()[end - 1].attributes, attribute::trace)) --end;
+  if (end > before && belongs_in_ir(attributed.attribute, false))
+    builder_->stms()[end - 1].attributes.push_back(attributed.attribute);
   return value;
 }
 

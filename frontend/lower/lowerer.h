@@ -141,6 +141,7 @@ class Lowerer {
                         std::size_t end, const std::string& element);
   StaticValue with_sizes(const StaticValue& value, const std::vector<Poly>& outer);
   static bool belongs_in_ir(const Attribute& attribute, bool of_function);
+  void trace(const StaticValue& value, const std::string& tag);
   StaticValue lower_attributed(const Attributed& attributed);
 
   // lower_control.cpp

@@ -48,6 +48,8 @@ class Warnings {
       const auto& attributes = global.declaration->attributes;
       for (const SyntaxAttribute& attribute : attributes) check_attribute(attribute, &global);
       const bool safety = std::any_of(attributes.begin(), attributes.end(), asks_for_safety_checks);
+      // Host code runs what an entry or a constant does itself; a function may be called by kernels.
+      functions_around_ = global.entry || global.definition->params.empty() ? 0 : 1;
       visit(*global.definition->body, safety);
     }
   }
@@ -80,8 +82,9 @@ class Warnings {
                               similar.empty() ? "." : fmt::format("; did you mean \"{}\"?", similar)));
     }
     if (info->set_by == "planned") return ignored(std::string(info->summary));
-    if (attribute.name == attribute::trace.name || attribute.name == attribute::break_.name)
-      return ignored("programs print nothing while they run, and do not stop for a debugger");
+    if (attribute.name == attribute::trace.name && of != nullptr)
+      return ignored("it is for expressions, and stands before a definition");
+    if (attribute.name == attribute::break_.name) return ignored("programs do not stop for a debugger");
     if (info->is_ignored()) return;
     if (!info->is_users()) return ignored(fmt::format("only the compiler sets it ({})", info->set_by));
     using enum AttributePlace;
@@ -103,30 +106,45 @@ class Warnings {
 
   // `safety`: whether what is checked when the program runs is to be told.
   void visit(const Expr& expr, bool safety) {
+    const int around = functions_around_;
+    if (std::holds_alternative<LambdaExpr>(expr.node) || bodies_.contains(&expr)) ++functions_around_;
     if (safety && is_checked(expr))
       warn(Code::warning_safety_check, expr.location, "Safety check required at run-time.");
     if (const auto* attributed = std::get_if<Attributed>(&expr.node)) {
       check_attribute(attributed->attribute, nullptr);
       const std::string& name = attributed->attribute.name;
       safety = (safety || asks_for_safety_checks(attributed->attribute)) && name != attribute::unsafe.name;
+      if (name == attribute::trace.name && functions_around_ > 0) warn_of_trace(attributed->attribute.location);
       if (name == attribute::unroll.name) check_unroll(*attributed->x);
     }
     if (const auto* let = std::get_if<LetExpr>(&expr.node)) {
       for (const LetBinding& binding : let->bindings) {
         const auto* function = std::get_if<LetFunction>(&binding.node);
         if (function) functions_[program_.binding_binders.at(binding.id)] = function->body.get();
+        if (function) bodies_.insert(function->body.get());
         const auto* update = std::get_if<LetUpdate>(&binding.node);
         if (safety && update && has_index(update->steps))
           warn(Code::warning_safety_check, binding.location, "Safety check required at run-time.");
       }
     }
     if (const auto* range = std::get_if<RangeExpr>(&expr.node)) check_range(*range, expr.location);
-    const auto name = program_.names.find(expr.id);
-    if (name != program_.names.end() && name->second.kind == Resolution::Kind::prelude &&
-        name->second.entry->name == "trace")
-      warn(Code::warning_no_effect, expr.location, "\"trace\" gives its argument and prints nothing.");
+    if (const auto* call = std::get_if<Call>(&expr.node); call && is_trace(*call->function))
+      applied_.insert(call->function->id);
+    if (is_trace(expr) && (functions_around_ > 0 || !applied_.contains(expr.id))) warn_of_trace(expr.location);
     if (safety) follow(expr);
     for_each_child(expr, [&](const Expr& child) { visit(child, safety); });
+    functions_around_ = around;
+  }
+
+  bool is_trace(const Expr& expr) const {
+    const auto name = program_.names.find(expr.id);
+    return name != program_.names.end() && name->second.kind == Resolution::Kind::prelude &&
+           name->second.entry->name == "trace";
+  }
+
+  void warn_of_trace(Location location) {
+    warn(Code::warning_no_effect, location,
+         "This prints nothing where a kernel runs it: only host code and the interpreter trace values.");
   }
 
   // What a function does is done where it is used.
@@ -209,6 +227,9 @@ class Warnings {
   const DiagnosticSink& sink_;
   std::unordered_map<BinderId, const Expr*> functions_;
   std::set<const Expr*> followed_;
+  std::set<const Expr*> bodies_;     // of local functions
+  std::set<std::uint32_t> applied_;  // expressions that stand for `trace` and are called where they stand
+  int functions_around_ = 0;         // around what is visited
   std::set<std::tuple<Code, std::uint32_t, std::uint32_t>> reported_;
 };
 

@@ -1,6 +1,7 @@
 // Scalar operations, checks, tuning parameters.
 #include <fmt/format.h>
 
+#include "ir/attributes.h"
 #include "ir/interpret/machine.h"
 
 namespace apl::interpreter {
@@ -43,7 +44,23 @@ void Machine::exec(const Stm& stm, const SizeExpr& op) {
   set(stm.pattern.front(), Scalar::integer(ScalarType::i64, integer(op.value)));
 }
 
+void Machine::trace(const Assert& op) {
+  std::string line;
+  for (const auto& piece : op.message) {
+    const Operand* x = std::get_if<Operand>(&piece);
+    if (x == nullptr) {
+      line += std::get<std::string>(piece);
+    } else if (x->is_constant() || is_scalar(x->value())) {
+      line += scalar(*x).to_text();
+    } else {
+      line += to_host({false, {}, readable(x->value())}, 0).to_text();
+    }
+  }
+  options_.trace(line);
+}
+
 void Machine::exec(const Stm& stm, const Assert& op) {
+  if (options_.trace && has_attribute(stm.attributes, attribute::trace)) trace(op);
   if (scalar(op.condition).as_bool()) return set(stm.pattern.front(), Scalar::unit());
   std::string message;
   for (const auto& piece : op.message) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/attributes.h"
 #include "ir/walk.h"
 
 namespace apl::interpreter {
@@ -90,6 +91,7 @@ class ColumnCompiler {
   bool statement(const Stm& stm) {
     using Kind = ColumnStep::Kind;
     if (const Assert* assertion = get_if<Assert>(stm)) {
+      if (has_attribute(stm.attributes, attribute::trace)) return false;  // a line for each index
       const auto x = operand(assertion->condition);
       if (x) code_.steps.push_back({.kind = Kind::check, .x = *x});
       return x.has_value();

@@ -67,6 +67,7 @@ class Machine {
                                     std::vector<Datum>& sizes);
   Datum from_host(const HostValue& value);
   HostValue to_host(const Datum& datum, std::size_t position);
+  void trace(const Assert& op);
 
   // ---- values (values.cpp)
   const Type& type(Value v) const { return frame_->function->values.type(v); }

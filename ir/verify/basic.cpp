@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/attributes.h"
 #include "ir/verify/check.h"
 
 namespace apl::verifier {
@@ -138,6 +139,8 @@ void check_op(Check& check, const Stm& stm, const ArrayLit& op) {
 void check_op(Check& check, const Stm& stm, const Assert& op) {
   if (auto type = scalar_type(check, stm, op.condition); type && *type != ScalarType::boolean)
     check.broken(stm, fmt::format("the condition {} has type {}", check.text(op.condition), to_text(*type)));
+  // What is traced may be an array.
+  if (has_attribute(stm.attributes, attribute::trace)) return;
   for (const auto& piece : op.message)
     if (const Operand* x = std::get_if<Operand>(&piece)) scalar_type(check, stm, *x);
 }

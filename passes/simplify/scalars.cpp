@@ -5,6 +5,7 @@
 // Not done, since it would change results: x*0 and x-x on floats (NaN, inf), x + 0.0 (-0.0), any reassociation.
 #include <limits>
 
+#include "ir/attributes.h"
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
@@ -197,7 +198,8 @@ Fired Simplifier::size(Stm& stm, const SizeExpr& op) {
 }
 
 Fired Simplifier::assertion(Stm& stm, const Assert& op) {
-  if (is_constant(op.condition, Scalar::boolean(true))) return use(stm, Scalar::unit());
+  if (is_constant(op.condition, Scalar::boolean(true)) && !has_attribute(stm.attributes, attribute::trace))
+    return use(stm, Scalar::unit());
   return Fired::none;
 }
 

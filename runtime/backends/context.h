@@ -26,6 +26,14 @@ enum apl_type {
 #include "ir/scalar_types.def"
 };
 
+static inline const char* apl_text_of_type(enum apl_type type) {
+  static const char* const texts[] = {
+#define APL_SCALAR(name, NAME, text, ...) text,
+#include "ir/scalar_types.def"
+  };
+  return texts[type];
+}
+
 // 0 on success; the error text is in the context. The numbers are Futhark's.
 enum apl_status { APL_SUCCESS = 0, APL_ERROR = 1, APL_PROGRAM_ERROR = 2, APL_OUT_OF_MEMORY = 3 };
 

@@ -446,4 +446,93 @@ static inline void apl_swap(void** a, int64_t* a_capacity, void** b, int64_t* b_
   *b_capacity = capacity;
 }
 
+// ---- what is traced, on standard error ----
+
+// Whether the text, read as a number of the type, is x.
+static inline bool apl_reads_as(const char* text, double x, enum apl_type type) {
+  switch (type) {
+    case APL_F16: return apl_from_half(apl_to_half(strtof(text, NULL))) == (float)x;
+    case APL_BF16: return apl_from_bf16(apl_to_bf16(strtof(text, NULL))) == (float)x;
+    case APL_F32: return strtof(text, NULL) == (float)x;
+    default: return strtod(text, NULL) == x;
+  }
+}
+
+// With as few digits as tell the number from its neighbours of the type.
+static inline void apl_trace_float(double x, enum apl_type type) {
+  char text[48];
+  if (x != x || x - x != 0) {
+    fprintf(stderr, "%s%s.%s", x < 0 ? "-" : "", apl_text_of_type(type), x != x ? "nan" : "inf");
+    return;
+  }
+  for (int digits = 1; digits <= 17; ++digits) {
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    if (apl_reads_as(text, x, type)) break;
+  }
+  bool is_whole = true;
+  for (const char* c = text; *c; ++c) is_whole = is_whole && *c != '.' && *c != 'e';
+  fprintf(stderr, "%s%s%s", text, is_whole ? ".0" : "", apl_text_of_type(type));
+}
+
+// The number in `scalar`, as files of values have it.
+static inline void apl_trace_number(const struct apl_value* x) {
+  const char* const type = apl_text_of_type(x->type);
+  switch (x->type) {
+    case APL_I8: fprintf(stderr, "%d%s", x->scalar.i8, type); break;
+    case APL_I16: fprintf(stderr, "%d%s", x->scalar.i16, type); break;
+    case APL_I32: fprintf(stderr, "%ld%s", (long)x->scalar.i32, type); break;
+    case APL_I64: fprintf(stderr, "%lld%s", (long long)x->scalar.i64, type); break;
+    case APL_U8: fprintf(stderr, "%u%s", x->scalar.u8, type); break;
+    case APL_U16: fprintf(stderr, "%u%s", x->scalar.u16, type); break;
+    case APL_U32: fprintf(stderr, "%lu%s", (unsigned long)x->scalar.u32, type); break;
+    case APL_U64: fprintf(stderr, "%llu%s", (unsigned long long)x->scalar.u64, type); break;
+    case APL_F16: apl_trace_float(apl_from_half(apl_from_bits_f16(x->scalar.f16)), x->type); break;
+    case APL_BF16: apl_trace_float(apl_from_bf16(apl_from_bits_bf16(x->scalar.bf16)), x->type); break;
+    case APL_F32: apl_trace_float((double)x->scalar.f32, x->type); break;
+    case APL_F64: apl_trace_float(x->scalar.f64, x->type); break;
+    case APL_BOOL: fputs(x->scalar.boolean ? "true" : "false", stderr); break;
+    default: fputs("()", stderr); break;
+  }
+}
+
+// A scalar, or an array whose element (i, j, ...) lies at `offset + i * strides[0] + j * strides[1] + ...` of `data`,
+// in elements of `width` bytes.
+static inline int apl_trace(struct apl_context* ctx, const char* words, const struct apl_value* x, int64_t width,
+                            int64_t offset, const int64_t* strides) {
+  int64_t at[APL_MAX_RANK] = {0}, count = 1;
+  for (int32_t d = 0; d < x->rank; ++d) count *= x->shape[d];
+  const int before = x->rank > 0 ? ctx->backend->synchronise(ctx) : APL_SUCCESS;
+  if (before != APL_SUCCESS) return before;
+  fputs(words, stderr);
+  if (count == 0) {
+    fputs("empty(", stderr);
+    for (int32_t d = 0; d < x->rank; ++d) fprintf(stderr, "[%lld]", (long long)x->shape[d]);
+    fprintf(stderr, "%s)", apl_text_of_type(x->type));
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    // Brackets of rows that begin here, and behind the element of those that end.
+    int32_t whole = 0;
+    for (int32_t d = x->rank; d > 0 && at[d - 1] == 0; --d) ++whole;
+    if (k > 0) fputs(", ", stderr);
+    for (int32_t d = 0; d < whole; ++d) fputs("[", stderr);
+    struct apl_value element = *x;
+    if (x->rank > 0) {
+      int64_t place = offset;
+      for (int32_t d = 0; d < x->rank; ++d) place += at[d] * strides[d];
+      const int status =
+          width == 0 ? APL_SUCCESS
+                     : ctx->backend->download(ctx, &element.scalar, (const char*)x->data + place * width, width);
+      if (status != APL_SUCCESS) return status;
+    }
+    apl_trace_number(&element);
+    for (int32_t d = x->rank; d > 0; --d) {
+      if (++at[d - 1] < x->shape[d - 1]) break;
+      at[d - 1] = 0;
+      fputs("]", stderr);
+    }
+  }
+  fputs("\n", stderr);
+  return APL_SUCCESS;
+}
+
 #endif

@@ -216,8 +216,11 @@ TEST_CASE("attributes stay with what they stand before") {
   CHECK(function.attributes[0].name == "noinline");
   CHECK(function.attributes[1].name == "mylab_skew");
   CHECK(function.attributes[1].arguments == std::vector<std::string>{"2"});
-  REQUIRE(function.body->stms.back().attributes.size() == 1);
-  CHECK(function.body->stms.back().attributes[0].name == "sequential");
+  // What is traced is a statement of its own.
+  REQUIRE(function.body->stms.size() == 2);
+  REQUIRE(function.body->stms[0].attributes.size() == 1);
+  CHECK(function.body->stms[0].attributes[0].name == "sequential");
+  CHECK(contains(module, "#[trace]\n  let {c : unit} = assert(true, \"Trace: \", "));
   CHECK(contains(lowered("entry e (xs: []i32) = #[unsafe] xs[3]"), " xs[3]"));
   CHECK_FALSE(print(lowered("entry e (xs: []i32) = #[unsafe] xs[3]")).find("checked") != std::string::npos);
 }

@@ -229,8 +229,13 @@ TEST_CASE("warnings have a place and a code, and refuse nothing") {
             {"warning.attribute-ignored@1:3", "warning.attribute-ignored@1:17"}},
            {"def f (x: i32) = #[incremental_flattening(only_inner)] #[opaque] x", {}},
            {"#[trace] def f (x: i32) = #[trace(x)] #[break] x",
-            {"warning.attribute-ignored@1:3", "warning.attribute-ignored@1:29", "warning.attribute-ignored@1:41"}},
-           {"def f (xs: []i32) = map trace xs", {"warning.no-effect@1:25"}},
+            {"warning.attribute-ignored@1:3", "warning.no-effect@1:29", "warning.attribute-ignored@1:41"}},
+           // Host code traces what an entry or a constant does, outside of what may be a kernel's function.
+           {"entry f (xs: []i32) = map trace xs", {"warning.no-effect@1:27"}},
+           {"entry f (xs: []i32) = map (\\x -> #[trace] x) xs", {"warning.no-effect@1:36"}},
+           {"entry f (x: i32) = let g (y: i32) = trace y in g x", {"warning.no-effect@1:37"}},
+           {"entry f (x: i32) = #[trace(tag)] (trace x + 1)", {}},
+           {"def c = trace 3i32 entry f (x: i32) = x + c", {}},
            {"def trace (x: i32) = x def f (xs: []i32) = map trace xs", {}},
            {"#[noinline] #[warn(safety_checks)] def f (x: i32) = #[noinline] #[sequential_inner] x", {}},
        }) {
