@@ -324,8 +324,9 @@ apl::Status keep_entry(apl::Module& module, const std::string& wanted) {
   if (module.find_entry(wanted) == nullptr)
     return apl::make_error(apl::Code::command_bad_argument, {},
                            fmt::format("no entry `{}`; there are: {}", wanted, names));
-  std::erase_if(module.functions,
-                [&](const apl::FunctionPtr& function) { return function->is_entry() && function->entry->name != wanted; });
+  std::erase_if(module.functions, [&](const apl::FunctionPtr& function) {
+    return function->is_entry() && function->entry->name != wanted;
+  });
   return apl::Unit{};
 }
 

@@ -498,9 +498,9 @@ std::string overview_text(const std::vector<Overview>& all, const std::string& f
     text += fmt::format("{}{}{} on {}{}\n", strong, overview.entry, plain, device.name,
                         overview.is_constant ? ", a constant: once for each context"
                         : sizes.empty()      ? ", sizes unknown"
-                                        : shortened(fmt::format(", {}{}", fmt::join(sizes, " "),
-                                                              overview.sizes_given ? "" : " (first dataset)"),
-                                                  90));
+                                             : shortened(fmt::format(", {}{}", fmt::join(sizes, " "),
+                                                                overview.sizes_given ? "" : " (first dataset)"),
+                                                         90));
     if (short_ones.contains(&overview)) {
       text.pop_back();
       text += fmt::format(": {} in {} line{}; --all shows them\n", microseconds_text(seconds_of(overview) * 1e6),

@@ -27,7 +27,7 @@ struct OverviewRow {
 };
 
 struct Overview {
-  std::string entry;         // or a constant, whose rows count once for each context and in no call of an entry
+  std::string entry;  // or a constant, whose rows count once for each context and in no call of an entry
   bool is_constant = false;
   Sizes sizes;
   bool sizes_given = false;  // by the user; else of the first dataset

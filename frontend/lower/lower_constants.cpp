@@ -62,8 +62,9 @@ class Cost {
       high_ = true;
     } else {
       if (get_if<Iota>(stm) || get_if<Replicate>(stm))
-        has_large_arrays_ = has_large_arrays_ || count_of(values_->type(stm.pattern.front()).shape)
-                                                         .value_or(kMostEvaluated + 1) > kMostEvaluated;
+        has_large_arrays_ =
+            has_large_arrays_ ||
+            count_of(values_->type(stm.pattern.front()).shape).value_or(kMostEvaluated + 1) > kMostEvaluated;
       for_each_body(stm.op, [&](const BodyPtr& inner) { add(*inner, times); });
     }
   }
@@ -176,7 +177,8 @@ bool Lowerer::is_kept(const Global& global, const Function& function) const {
   bool is_scalar = true;
   for (const Type& type : function.results) {
     is_scalar = is_scalar && type.is_scalar();
-    const bool is_sized = std::ranges::all_of(type.shape, [&](const Poly& size) { return size.constant().has_value(); });
+    const bool is_sized =
+        std::ranges::all_of(type.shape, [&](const Poly& size) { return size.constant().has_value(); });
     if (type.rank() > kMaxRank || (!is_sized && global.unknown.empty())) return false;
   }
   Cost cost(module_, function.values);

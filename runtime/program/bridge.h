@@ -128,7 +128,7 @@ class Bridge {
   std::unique_ptr<SparseOperands> sparse_;
   const apl_constant* constants_ = nullptr;
   std::map<std::int32_t, std::vector<apl_value>> made_constants_;  // by number
-  std::uint64_t next_ = 1, call_ = 1;  // 0: of blocks that are kept
+  std::uint64_t next_ = 1, call_ = 1;                              // 0: of blocks that are kept
   bool keeping_ = false, waits_ = true;
   std::int64_t bytes_ = 0, peak_bytes_ = 0, launches_ = 0;
 };

@@ -227,9 +227,8 @@ std::string Matcher::function() {
   if (a_.entry) {
     const EntryInfo& x = *a_.entry;
     const EntryInfo& y = *b_.entry;
-    const bool equal =
-        x.name == y.name && x.param_values == y.param_values && x.results == y.results && x.params == y.params &&
-        x.constants == y.constants && x.is_constant == y.is_constant;
+    const bool equal = x.name == y.name && x.param_values == y.param_values && x.results == y.results &&
+                       x.params == y.params && x.constants == y.constants && x.is_constant == y.is_constant;
     if (!equal) return differ("entries");
   }
   if (!same(a_.attributes, b_.attributes)) return differ("attributes");

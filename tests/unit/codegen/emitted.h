@@ -36,7 +36,8 @@ inline apl::Module example(const std::string& name, const std::string& entry = "
   // The place of the tree is not in the text.
   apl::Module module = compiled(name + ".fut", text);
   if (!entry.empty())
-    std::erase_if(module.functions, [&](const apl::FunctionPtr& f) { return f->is_entry() && f->entry->name != entry; });
+    std::erase_if(module.functions,
+                  [&](const apl::FunctionPtr& f) { return f->is_entry() && f->entry->name != entry; });
   REQUIRE_FALSE(module.functions.empty());
   return module;
 }

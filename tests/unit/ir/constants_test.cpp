@@ -64,10 +64,12 @@ TEST_CASE("constants: the verifier refuses others than there are") {
   CHECK(wrong(reader("table", "n : i32")).find("the constant `table` has 2 values, 1 are read") != std::string::npos);
   CHECK(wrong(reader("table as 2", "n : i32")).find("the entry's parameters are 3 values, but the function has 2") !=
         std::string::npos);
-  CHECK(wrong(reader("table as 2", "t : [4]f32, n : i32")).find("value 1 of the constant `table` is read with another "
-                                                               "type") != std::string::npos);
-  CHECK(wrong(reader("table as 2", "t : [5]i32, n : i32")).find("value 1 of the constant `table` is read with another "
-                                                               "shape") != std::string::npos);
+  CHECK(wrong(reader("table as 2", "t : [4]f32, n : i32"))
+            .find("value 1 of the constant `table` is read with another "
+                  "type") != std::string::npos);
+  CHECK(wrong(reader("table as 2", "t : [5]i32, n : i32"))
+            .find("value 1 of the constant `table` is read with another "
+                  "shape") != std::string::npos);
   CHECK(wrong("stage soac\n"
               "constant c () : {\"i32\"} constants (c)\n"
               "fun c [] (x : i32) : {i32} = { in {x} }\n")
