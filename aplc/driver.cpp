@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "aplc/registry.h"
 #include "aplc/sparse/constants.h"
@@ -125,11 +127,29 @@ std::string microseconds_text(double microseconds) {
   return microseconds < kShort ? fmt::format("{:.2f} us", microseconds) : fmt::format("{:.0f} us", microseconds);
 }
 
-std::string cache_folder() {
-  const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
-  if (const std::string folder = variable("XDG_CACHE_HOME"); folder.starts_with('/')) return folder + "/aplc";
-  const std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.cache/aplc";
+namespace {
+
+// Our folder below the one that a variable names, or that is usual in the home folder; empty if there is neither.
+std::string folder_of(const char* variable, const char* usual) {
+  const auto value_of = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+  if (const std::string folder = value_of(variable); folder.starts_with('/')) return folder + "/aplc";
+  const std::string home = value_of("HOME");
+  return home.empty() ? "" : fmt::format("{}/{}/aplc", home, usual);
+}
+
+}  // namespace
+
+std::string cache_folder() { return folder_of("XDG_CACHE_HOME", ".cache"); }
+
+std::string calibrated_record() {
+  const std::string folder = folder_of("XDG_CONFIG_HOME", ".config");
+  return folder.empty() ? "" : folder + "/cpu.txt";
+}
+
+std::string usual_cpu() {
+  const std::string record = calibrated_record();
+  std::error_code error;
+  return !record.empty() && std::filesystem::exists(record, error) ? record : "cpu";
 }
 
 bool Session::read_parameters() {

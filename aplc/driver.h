@@ -117,6 +117,11 @@ std::string expand_pipeline(const std::string& pipeline);
 std::string microseconds_text(double microseconds);
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
 std::string cache_folder();
+// The record of this machine's CPU that `aplc calibrate` wrote, below XDG_CONFIG_HOME or ~/.config: its path, whether or
+// not it is there; empty if there is no such folder.
+std::string calibrated_record();
+// What --device names where it is not given and programs are for the CPU: that record if it is there, else "cpu".
+std::string usual_cpu();
 
 // Each adds its subcommand; `exit` receives the exit code when it ran.
 // `values`: the arguments that stand after `--`.
@@ -129,6 +134,7 @@ void add_passes(CLI::App& app, int& exit);
 void add_test(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);
 void add_dataset(CLI::App& app, int& exit);
+void add_calibrate(CLI::App& app, int& exit);
 void add_explain(CLI::App& app, int& exit);
 void add_tune(CLI::App& app, int& exit);
 void add_sections(CLI::App& app, int& exit);

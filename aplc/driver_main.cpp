@@ -44,7 +44,7 @@ std::string version_text() {
 
 bool runs_passes(const std::string& command) {
   return command != "completion" && command != "manual" && command != "check" && command != "dataset" &&
-         command != "sparse" && command != "reduce";
+         command != "sparse" && command != "reduce" && command != "calibrate";
 }
 
 // The error for a command or option that does not exist, with the one that was meant; CLI11 knows no similar names.
@@ -111,6 +111,7 @@ int apl::driver_main(int argc, char** argv, PassRegistry registry) {
   aplc::add_bench(app, exit);
   aplc::add_tune(app, exit);
   aplc::add_dataset(app, exit);
+  aplc::add_calibrate(app, exit);
   aplc::add_explain(app, exit);
   aplc::add_c(app, exit);
   aplc::add_device_dialects(app, exit);

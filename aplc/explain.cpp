@@ -422,7 +422,7 @@ void add_command(CLI::App& app, int& exit, bool report) {
     options->keep_stages = report;
     const bool overview = !options->all && !options->json && options->line == 0;
     // What `aplc run` would use.
-    if (overview && options->device.empty()) options->device = "cpu";
+    if (overview && options->device.empty()) options->device = usual_cpu();
     if (!take_profile(*options, options->sparse, exit)) return;
     Session session(*options);
     std::vector<apl::Remark> dense, remarks;

@@ -82,12 +82,12 @@ class TuneRun {
       print_error("{}", front_.said);
       return front_.exit_code;
     }
-    const std::string_view usual = apl::find_dialect(options_.backend == "c" ? "c" : "cuda")->record;
-    const std::string record = !options_.device.empty() ? options_.device : std::string(usual);
+    const std::string usual = options_.backend == "c" ? usual_cpu() : std::string(apl::find_dialect("cuda")->record);
+    const std::string record = !options_.device.empty() ? options_.device : usual;
     auto device = apl::find_device(record);
     if (!device) return aplc::report(device.error());
     device_ = *device;
-    if (options_.backend == "c" && options_.device.empty()) device_ = apl::host_device();
+    if (record == "cpu" && options_.device.empty()) device_ = apl::host_device();
     if (!find_datasets() && !options_.cover) return kCommandLine;
     if (!lower()) return kLimitation;
     if (auto writable = check_output(tuning_file(), Inputs::overwritten); !writable)

@@ -3,7 +3,7 @@
 Each case is a Futhark program that aplc compiles to a C library (`aplc c --library`), which is compiled with
 `cc -O3 -march=native -fopenmp` and called with arrays that lie in its own memory. All results are compared with those of
 torch. Times are medians of calls in milliseconds; `threads` is the number that OpenMP and the peers may use. What the cores
-reach at best (bench/peaks.c) is measured before and after. `--operators` times products of other operators beside plain
+reach at best (aplc/calibrate/host_peaks.c) is measured before and after. `--operators` times products of other operators beside plain
 loops in C instead.
 """
 import argparse
@@ -158,7 +158,7 @@ def time_operators(arguments, folder, peak, size=1024):
 
 def measured_peaks(folder, element):
     """Operations and bytes a second at best: fused products, a sum that only reads, a triad."""
-    source = pathlib.Path(__file__).resolve().parent / "peaks.c"
+    source = pathlib.Path(__file__).resolve().parent.parent / "aplc/calibrate/host_peaks.c"
     subprocess.run(["cc", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-o", str(folder / "peaks.so"),
                     str(source)], check=True)
     code = ctypes.CDLL(str(folder / "peaks.so"))

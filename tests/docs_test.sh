@@ -15,7 +15,7 @@ ln -s "$bin" build/bin
 cp -r "$tree/examples" examples
 ln -s "$tree/tests" tests
 PATH=$bin:$PATH
-export XDG_CACHE_HOME=$folder/cache
+export XDG_CACHE_HOME=$folder/cache XDG_CONFIG_HOME=$folder/config
 failed=0 run=0 looked_at=0 not_installed=0
 fail() { printf 'FAILED: %s\n' "$*"; failed=1; }
 

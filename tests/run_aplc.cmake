@@ -1,5 +1,8 @@
 # What tests of the command line have in common: `aplc` in FOLDER_OF_RUNS, and what it said.
 
+# Nothing of the user's own configuration.
+set(ENV{XDG_CONFIG_HOME} "${FOLDER}/config")
+
 # Runs aplc with the arguments after `code`; its exit code must be that. Output and errors are left in variables of
 # these names.
 macro(aplc code)

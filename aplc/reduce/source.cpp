@@ -36,7 +36,7 @@ class Parts {
     lines_.push_back(0);
     for (std::size_t k = 0; k < text.size(); ++k)
       if (text[k] == '\n') lines_.push_back(k + 1);
-    const Program program = parse_program(text, kIgnore);
+    const auto program = parse_program(text, kIgnore);
     for (const Declaration& declaration : program.declarations) {
       declarations.push_back(range(declaration.location));
       const auto* definition = std::get_if<Definition>(&declaration.node);

@@ -1,4 +1,5 @@
-// What the cores reach at best, for benchmarks on the CPU: products fused with sums in registers, and memory.
+// What the cores of this machine reach at best: products fused with sums in registers, caches, memory. For records of
+// CPUs (aplc/calibrate/host_record.h) and for benchmarks. Compiled for the machine that it runs on, with OpenMP.
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,10 +11,17 @@
 #endif
 #ifdef __AVX512F__
 #define BYTES 64
+#define REGISTERS 32
 #elif defined(__AVX__)
 #define BYTES 32
+#define REGISTERS 16
 #else
 #define BYTES 16
+#ifdef __aarch64__
+#define REGISTERS 32
+#else
+#define REGISTERS 16
+#endif
 #endif
 typedef float lanes __attribute__((vector_size(BYTES)));
 typedef double wide_lanes __attribute__((vector_size(BYTES)));
@@ -75,3 +83,59 @@ double bytes_of(int streams) {
   free(a), free(b), free(c);
   return (double)(n * 4 * (streams == 1 ? 1 : 3)) / seconds;
 }
+
+// Cycles a second of one core: sums of which each waits for the one before it take a cycle each.
+double clock_of(void) {
+  double seconds = 0;
+  for (int r = 0; r < kTimes; ++r) {
+    const double begin = omp_get_wtime();
+    int64_t sum = r;
+    for (int s = 0; s < kSteps; ++s) {
+      // The loop's own counter goes beside them.
+#pragma GCC unroll 16
+      for (int c = 0; c < 16; ++c) {
+        sum += s;
+        __asm__ volatile("" : "+r"(sum));
+      }
+    }
+    const double now = omp_get_wtime() - begin;
+    if (r == 0 || now < seconds) seconds = now;
+  }
+  return 16.0 * kSteps / seconds;
+}
+
+// Bytes a second that all threads read together, each `bytes` of its own, again and again.
+double read_of(int64_t bytes) {
+  const int64_t n = bytes / BYTES, times = ((int64_t)1 << 28) / bytes + 1;
+  double seconds = 0;
+  for (int r = 0; r < kTimes; ++r) {
+    double begin = 0, end = 0;
+#pragma omp parallel
+    {
+      lanes* const data = aligned_alloc(BYTES, (size_t)(n * BYTES));
+      lanes sums[4] = {{0}};
+      if (data)
+        for (int64_t k = 0; k < n; ++k) data[k] = sums[0];
+#pragma omp barrier
+#pragma omp single
+      begin = omp_get_wtime();
+      for (int64_t t = 0; data && t < times; ++t) {
+        for (int64_t k = 0; k + 4 <= n; k += 4)
+          for (int c = 0; c < 4; ++c) sums[c] += data[k + c];
+        __asm__ volatile("" : "+" REGISTER(sums[0]) : : "memory");
+      }
+#pragma omp barrier
+#pragma omp single
+      end = omp_get_wtime();
+      for (int c = 0; c < 4; ++c) __asm__ volatile("" ::REGISTER(sums[c]));
+      free(data);
+    }
+    if (r == 0 || end - begin < seconds) seconds = end - begin;
+  }
+  return (double)(n * BYTES * times) * omp_get_max_threads() / seconds;
+}
+
+int threads_of(void) { return omp_get_max_threads(); }
+
+// Floats of 32 bits in all vector registers of a core.
+int register_floats_of(void) { return BYTES / 4 * REGISTERS; }
