@@ -21,9 +21,7 @@ class BranchLoops {
     program.linear_in = {{"n", 300}};
     arrays_ = {any_array("a")};
     if (chance(40)) arrays_.push_back(any_array("b"));
-    // Of two arrays that a loop carries the type checker cannot tell that their results are different ones.
-    for (std::int64_t k = arrays_.size() == 1 && chance(50) ? between(1, 2) : 0; k > 0; --k)
-      program.definitions.push_back(helper(k));
+    for (std::int64_t k = chance(50) ? between(1, 2) : 0; k > 0; --k) program.definitions.push_back(helper(k));
     program.definitions.push_back(entry(program.entry));
     return program;
   }
@@ -71,6 +69,16 @@ class BranchLoops {
     for (const Array& array : arrays_) text += array.name + ", ";
     return "(" + text + "s)";
   }
+  // The parameters of a loop. Two arrays need types that say that both are unique: results of loops alias each other
+  // otherwise, and a branch could not consume both.
+  std::string carried() const {
+    if (arrays_.size() == 1) return state();
+    std::string text;
+    for (const Array& array : arrays_) text += fmt::format("{}: *{}, ", array.name, array.text());
+    return "(" + text + "s: i64)";
+  }
+  // Names, or parameters, without the brackets around them.
+  static std::string inside(const std::string& text) { return text.substr(1, text.size() - 2); }
   Expr in_state(const std::vector<Piece>& pieces) { return make(state_type(), 0, pieces); }
 
   // An i64 of any value.
@@ -134,7 +142,7 @@ class BranchLoops {
       const bool whole_row = array.row > 0 && chance(30);
       const std::string at = whole_row ? index() : place(array);
       const std::string with =
-          whole_row ? fmt::format("replicate {} {}", array.row, new_element(array)) : new_element(array);
+          whole_row ? fmt::format("replicate {} ({})", array.row, new_element(array)) : new_element(array);
       text += array.name == changed.name ? fmt::format("{} with [{}] = {}, ", array.name, at, with) : array.name + ", ";
     }
     return in_state({text + next + "))"});
@@ -173,17 +181,21 @@ class BranchLoops {
         return in_state({"(let " + state() + " = ", first, "\n in ", second, ")"});
       }
       case 8:
-        if (!helpers_.empty())
-          return in_state({fmt::format("({} {} s {})", any_of(helpers_), arrays_.front().name, number())});
+        if (!helpers_.empty()) return call_of_helper();
         [[fallthrough]];
       default: return update();
     }
+  }
+  Expr call_of_helper() {
+    std::string arguments;
+    for (const Array& array : arrays_) arguments += array.name + " ";
+    return in_state({fmt::format("({} {}s {})", any_of(helpers_), arguments, number())});
   }
   Expr inner_for(int depth, std::int64_t times) {
     const std::int64_t most = between(1, 3);
     const std::string j = fresh();
     const std::string bound = chance(60) ? std::to_string(most) : fmt::format("({} % {})", number(), most + 1);
-    const std::string head = fmt::format("(loop {} = {} for {} < {} do ", state(), state(), j, bound);
+    const std::string head = fmt::format("(loop {} = {} for {} < {} do ", carried(), state(), j, bound);
     indices_.push_back(j);
     const Expr body = step(depth - 1, times * most);
     indices_.pop_back();
@@ -191,25 +203,27 @@ class BranchLoops {
   }
   Expr inner_while(int depth, std::int64_t times) {
     const std::int64_t most = between(1, 3);
-    const std::string j = fresh(), names = state().substr(1, state().size() - 2);
+    const std::string j = fresh(), names = inside(state());
     indices_.push_back(j);
     const std::string when = condition();
     const Expr body = step(depth - 1, times * most);
     indices_.pop_back();
     return in_state({fmt::format("(let ({}, _) = loop ({}, {}) = ({}, 0) while {} < {} && ({}) do (let {} = ", names,
-                                 names, j, names, j, most, when, state()),
+                                 inside(carried()), j, names, j, most, when, state()),
                      body, fmt::format(" in ({}, {} + 1)) in {})", names, j, state())});
   }
 
   Expr helper(std::int64_t number) {
     const std::string name = fmt::format("f{}_{}", seed_, number);
-    const Array& array = arrays_.front();
+    std::string params, results;
+    for (const Array& array : arrays_) {
+      params += fmt::format(" ({}: *{})", array.name, array.text());
+      results += fmt::format("*{}, ", array.text());
+    }
     indices_ = {"i"};
     const Expr body = step(2, 1);
     helpers_.push_back(name);
-    return make_text({fmt::format("def {} [n] ({}: *{}) (s: i64) (i: i64): (*{}, i64) =\n  ", name, array.name,
-                                  array.text(), array.text()),
-                      body});
+    return make_text({fmt::format("def {} [n]{} (s: i64) (i: i64): ({}i64) =\n  ", name, params, results), body});
   }
 
   Expr entry(const std::string& name) {
@@ -223,14 +237,14 @@ class BranchLoops {
     indices_ = {"i"};
     const Expr body = step(static_cast<int>(between(2, 4)), 1);
     start = "(" + start + "0)";
-    const std::string names = state().substr(1, state().size() - 2);
+    const std::string names = inside(state());
     std::vector<Piece> loop;
     if (chance(70)) {
-      loop = {fmt::format("  loop {} = {} for i < n do\n    ", state(), start), body};
+      loop = {fmt::format("  loop {} = {} for i < n do\n    ", carried(), start), body};
     } else {
       // Until some iteration says that it is enough.
       loop = {fmt::format("  let ({}, _) = loop ({}, i) = ({}, 0) while i < n && s != 77 do\n    let {} = ", names,
-                          names, start.substr(1, start.size() - 2), state()),
+                          inside(carried()), inside(start), state()),
               body, fmt::format("\n    in ({}, i + 1)\n  in {}", names, state())};
     }
     std::vector<Piece> pieces{fmt::format("{}: ({}i64) =\n", head, types)};

@@ -13,7 +13,10 @@ Result<testing::LoadModule> load_counting(const std::string& compiler);
 // Of all calls so far, by all threads.
 std::int64_t counted_work();
 
-// What four times the size may cost: for linear work four times as much and what threads and vectors' remainders add.
-constexpr std::int64_t most_linear_work(std::int64_t at_quarter) { return 5 * at_quarter + 2000; }
+// The work that a program may do at a larger size: as many times the work at a smaller size as the source does there,
+// twice that for what threads and vectors' remainders add, and a constant.
+constexpr std::int64_t most_work(std::int64_t smaller, std::int64_t source_smaller, std::int64_t source_larger) {
+  return 2 * smaller * source_larger / source_smaller + 2000;
+}
 
 }  // namespace apl::random_tests
