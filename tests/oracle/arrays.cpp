@@ -75,7 +75,7 @@ Tree Generator::scanned(const Type& type, int depth) {
     if (!all_equal && !marked) return nullptr;
   }
   const Operator op = any_operator(row);
-  return make(chance(60) ? Form::scan : Form::exscan, type, {op.neutral, operands(op, type, depth - 1)}, {op.op});
+  return applied(chance(60) ? Form::scan : Form::exscan, type, {op.neutral, operands(op, type, depth - 1)}, op);
 }
 
 // Some of them stray, and more than one the same.
@@ -100,9 +100,9 @@ Tree Generator::placed(const Type& type, int depth) {
   if (chance(50) && row.is_scalar()) {
     const Operator op = any_operator(row);
     const Tree at = indices(count, dim, depth - 1), values = operands(op, array_of(count, row), depth - 1);
-    if (chance(60)) return make(Form::histogram, type, {op.neutral, size_of(dim), at, values}, {op.op});
+    if (chance(60)) return applied(Form::histogram, type, {op.neutral, size_of(dim), at, values}, op);
     const Tree target = make(Form::copy, type, {operands(op, type, depth - 1)});
-    return make(Form::reduce_by_index, type, {target, op.neutral, at, values}, {op.op});
+    return applied(Form::reduce_by_index, type, {target, op.neutral, at, values}, op);
   }
   // What is written to one position twice is the same: it follows from the position.
   const Pattern places{fresh(), array_of(count, scalar_type(ScalarType::i64)), {}};

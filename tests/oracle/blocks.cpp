@@ -11,7 +11,7 @@ Tree Generator::reduced(const Type& type, int depth) {
     result = make(Form::reduce, type, {values});
     std::const_pointer_cast<Node>(result)->name = op.name;
   } else {
-    result = make(Form::reduce, type, {op.neutral, values}, {op.op});
+    result = applied(Form::reduce, type, {op.neutral, values}, op);
     if (op.commutes && chance(30)) std::const_pointer_cast<Node>(result)->name = "reduce_comm";
   }
   return result;

@@ -30,7 +30,8 @@ Case random_case(std::uint64_t seed);
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15U + 1), seed_(seed) {}
+  explicit Generator(std::uint64_t seed)
+      : random_(seed * 0x9e3779b97f4a7c15U + 1), modules_(seed * 0x9e3779b97f4a7c15U + 2), seed_(seed) {}
   Case run();
 
  private:
@@ -87,6 +88,7 @@ class Generator {
   Operator any_operator(const Type& type);
   Operator scalar_operator(ScalarType type);
   Operator of_records(const Type& type);
+  Tree applied(Form form, const Type& type, std::vector<Tree> kids, const Operator& op);  // some by a module
   Tree operand(const Operator& op, const Type& type, int depth);
   Tree operands(const Operator& op, const Type& type, int depth);  // an array of them
   Type operator_type();
@@ -112,8 +114,9 @@ class Generator {
   Tree reduced(const Type& type, int depth);
 
   std::mt19937_64 random_;
+  std::mt19937_64 modules_;  // of operators, of its own: the rest of a program is the same with and without them
   std::uint64_t seed_;
-  std::int64_t next_ = 0;
+  std::int64_t next_ = 0, modules_made_ = 0;
   std::vector<Variable> scope_;
   std::vector<std::string> sizes_;  // dims of arrays in scope
   std::set<std::string> nonempty_;  // those of them that are not 0 here

@@ -1,4 +1,6 @@
 // Associative operators: of scalars, pairs, triples and records; many of them do not commute.
+#include <fmt/format.h>
+
 #include "tests/oracle/scope.h"
 
 namespace apl::oracle {
@@ -151,6 +153,20 @@ Generator::Operator Generator::of_records(const Type& type) {
         tuple({literal(boolean(false)), marked == ScalarType::boolean ? literal(boolean(false)) : number(1, 0)});
     if (!sums) result.takes = Operator::Takes::normal;
   }
+  return result;
+}
+
+Tree Generator::applied(Form form, const Type& type, std::vector<Tree> kids, const Operator& op) {
+  static const std::vector<std::string> kSymbols{"<+>", "+", "%%%", "><", "*.", "|||"};
+  Tree result = make(form, type, std::move(kids), {op.op});
+  const std::uint64_t drawn = modules_();
+  // Rather those whose operands may not be exchanged.
+  if (drawn % 10 >= (op.commutes ? 3 : 7)) return result;
+  ModuleUse& module = std::const_pointer_cast<Node>(result)->module;
+  module.family = fmt::format("p{}", seed_);
+  module.name = fmt::format("m{}_{}", ++modules_made_, module.family);
+  module.symbol = kSymbols[seed_ % kSymbols.size()];
+  module.how = static_cast<ModuleUse::How>(drawn / 10 % 3);
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tests/command_line.h"
 #include "tests/oracle/check.h"
+#include "tests/oracle/modules.h"
 
 namespace {
 
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const auto stop = [] { return interrupted != 0; };
 
-  std::uint64_t agree = 0, differ = 0, calls = 0;
+  std::uint64_t agree = 0, differ = 0, calls = 0, with_modules = 0;
   std::map<std::string, std::uint64_t> unsupported;
   std::map<Form, std::uint64_t> forms;
   for (std::uint64_t first = 0; first < count && !stop(); first += batch) {
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
     for (std::uint64_t k = first; k < std::min(first + batch, count); ++k) {
       cases.push_back(random_case(seed + k));
       count_forms(cases.back().program.body, forms);
+      with_modules += module_definitions(cases.back().program.body).empty() ? 0 : 1;
     }
     if (print) {
       for (const Case& one : cases) fmt::print("{}\n", source(one.program));
@@ -74,13 +76,18 @@ int main(int argc, char** argv) {
     fmt::print("unsupported {}: {}\n", times, what);
     refused += times;
   }
-  fmt::print("{} agree in {} calls, {} differ, {} unsupported\n", agree, calls, differ, refused);
+  fmt::print("{} agree in {} calls, {} differ, {} unsupported; {} have operators of modules\n", agree, calls, differ,
+             refused, with_modules);
   // A run that compared little compared nothing; nor does one of a thousand programs leave a form out.
   for (int form = 0; form <= static_cast<int>(Form::coerce) && agree >= 1000; ++form)
     if (forms[static_cast<Form>(form)] == 0) {
       fmt::print("form {} never came up\n", form);
       ++differ;
     }
+  if (agree >= 40 && with_modules == 0) {
+    fmt::print("no program has an operator of a module\n");
+    ++differ;
+  }
   const std::uint64_t backends = options.backends.size() + 1;
   return differ == 0 && !stop() && agree > 20 * refused && calls > 3 * backends * agree ? 0 : 1;
 }

@@ -7,8 +7,9 @@
 #include <functional>
 #include <utility>
 
+#include "tests/oracle/modules.h"
+
 namespace apl::oracle {
-namespace {
 
 std::string pattern_text(const Pattern& pattern, bool with_type) {
   std::string text = pattern.name;
@@ -19,6 +20,8 @@ std::string pattern_text(const Pattern& pattern, bool with_type) {
   }
   return with_type ? fmt::format("({}: {})", text, type_text(pattern.type)) : text;
 }
+
+namespace {
 
 std::string lambda_text(const Lambda& lambda) {
   std::string text = "(\\";
@@ -139,6 +142,7 @@ std::string source(const Tree& tree) {
   const Node& node = *tree;
   std::vector<std::string> kids;
   for (const Tree& kid : node.kids) kids.push_back(kid ? source(kid) : "");
+  if (!node.module.name.empty()) return text_with_module(node, std::move(kids));
   switch (node.form) {
     case Form::number: return source_text(node.literal);
     case Form::variable: return node.name;
@@ -222,7 +226,7 @@ void count_forms(const Tree& tree, std::map<Form, std::uint64_t>& counts) {
 }
 
 std::string source(const Program& program) {
-  std::string text = "entry " + program.name;
+  std::string text = module_definitions(program.body) + "entry " + program.name;
   for (const std::string& size : program.sizes) text += " [" + size + "]";
   for (const Pattern& param : program.params) text += " " + pattern_text(param, true);
   return text + " =\n  " + source(program.body) + "\n";

@@ -102,6 +102,15 @@ enum class Form {
   coerce,           // a :> the type
 };
 
+// Where the program defines a node's operator `f` and its neutral element: modules.h.
+struct ModuleUse {
+  enum class How : std::uint8_t { own, turned, folds };
+  std::string name;    // of the module; empty: they are written where they are used
+  std::string symbol;  // of the operator
+  std::string family;  // ends the names of the program's module type and parametric modules
+  How how = How::own;
+};
+
 struct Node {
   Form form = Form::number;
   Type type;
@@ -111,12 +120,14 @@ struct Node {
   Pattern pattern;                 // of let and loops
   bool annotated = false;          // the pattern, with its type
   std::vector<std::string> sizes;  // that a let names
+  ModuleUse module;
   Number literal;
   UnaryOp unary_op = UnaryOp::neg;
   BinaryOp binary_op = BinaryOp::add;
 };
 
 std::string source(const Tree& tree);
+std::string pattern_text(const Pattern& pattern, bool with_type);
 void count_forms(const Tree& tree, std::map<Form, std::uint64_t>& counts);
 
 // An entry, with its parameters and the sizes that are theirs.
