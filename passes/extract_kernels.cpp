@@ -65,7 +65,7 @@ constexpr std::int64_t kChunksOfFewThreads = 64;
 void Extractor::run() {
   for (const ViewCopy& copy : make_view_copies(function_)) remarks_.explain(copy);
   replicated_ = find_replicated(*function_.body, function_.values);
-  function_.body = keep_sparse_sums(function_);
+  sparse_arrays_ = keep_sparse_sums(function_);
   if (!context_.flag("few-threads")) group_attentions();
   function_.body = body(function_.body);
 }
@@ -276,6 +276,7 @@ void Extractor::guarded_nest(const Stm& stm, const Unchecked& unchecked, std::ve
 }
 
 void Extractor::map_nest(const Stm& stm, std::vector<Stm>& stms) {
+  if (sparse_rows_apart(stm, stms)) return;
   if (const auto unchecked = without_checks(stm, function_.values)) {
     guarded_nest(stm, *unchecked, stms);
     return;
@@ -292,6 +293,16 @@ void Extractor::map_nest(const Stm& stm, std::vector<Stm>& stms) {
   }
   if (remarks_.wanted()) remarks_.explain(stm, nest);
   stms.push_back(make_kernel(std::move(flat)));
+}
+
+bool Extractor::sparse_rows_apart(const Stm& stm, std::vector<Stm>& stms) {
+  if (sparse_arrays_.empty()) return false;
+  const Stm flat = flatten(stm, find_nest(stm, function_.values), function_.values);
+  if (!makes_sparse_rows(flat, sparse_arrays_, function_.values)) return false;
+  std::optional<std::vector<Stm>> apart = taken_apart(stm, flat);
+  if (!apart) return false;
+  std::ranges::move(*apart, std::back_inserter(stms));
+  return true;
 }
 
 std::optional<std::vector<Stm>> Extractor::taken_apart(const Stm& stm, const Stm& flat) {

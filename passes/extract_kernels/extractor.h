@@ -15,6 +15,7 @@
 #include "passes/extract_kernels/interchange.h"
 #include "passes/extract_kernels/remarks.h"
 #include "passes/extract_kernels/segment_order.h"
+#include "passes/extract_kernels/sparse_sums.h"
 #include "passes/pass.h"
 
 namespace apl {
@@ -44,6 +45,9 @@ class Extractor {
   // The nest without checks where they all pass; else the nest as it is, which says what is wrong.
   void guarded_nest(const Stm& stm, const Unchecked& unchecked, std::vector<Stm>& stms);
   void make_nest(const Stm& stm, std::vector<Stm>& stms);
+  // A nest that makes rows from rows of a sparse operand has no version in one kernel, nor one with checks inside:
+  // sparsify would have to make the operand dense for it.
+  bool sparse_rows_apart(const Stm& stm, std::vector<Stm>& stms);
   // What is inside in parallel, too; nullopt: there is nothing beside a single map.
   std::optional<std::vector<Stm>> taken_apart(const Stm& stm, const Stm& flat);
   void scatter(const Stm& stm, std::vector<Stm>& stms);
@@ -92,6 +96,7 @@ class Extractor {
   const Consumption consumption_;  // of the function as it was
   Replicated replicated_;
   HostViews views_;
+  SparseValues sparse_arrays_;
   int chunked_ = 0, histograms_ = 0, nests_ = 0, rows_ = 0, attentions_ = 0, pairs_ = 0;  // numbered so far
   bool streams_ = false;                                                                  // attentions are looked for
 };

@@ -9,18 +9,40 @@
 #include "ir/sparse_soa.h"
 #include "ir/walk.h"
 #include "passes/analysis/absent.h"
+#include "passes/extract_kernels/split_operators.h"
 
 namespace apl {
 namespace {
 
 class SparseSums {
  public:
-  SparseSums(Function& function, std::set<Value> operands)
+  SparseSums(Function& function, SparseValues operands)
       : function_(function), layouts_(function), operands_(std::move(operands)) {
     for (const Value operand : operands_) shapes_.push_back(function.values.type(operand).shape);
   }
 
-  BodyPtr run(const BodyPtr& body, bool in_map) {
+  // Reductions that make rows come apart.
+  BodyPtr split(const BodyPtr& body, bool in_map) {
+    std::vector<Stm> stms;
+    for (const Stm& stm : body->stms) {
+      const Screma* screma = get_if<Screma>(stm);
+      if (in_map && screma != nullptr && reduces(*screma) && makes_rows(*screma) && reads_operand(*screma)) {
+        for (Stm& part : split_operators(stm, function_.values)) {
+          drop_unread_inputs(std::get<Screma>(part.op));
+          note(part, in_map);
+          stms.push_back(std::move(part));
+        }
+        continue;
+      }
+      stms.push_back(stm);
+      stms.back().op =
+          map_bodies(stm.op, [&](const BodyPtr& inner) { return split(inner, in_map || screma != nullptr); });
+      note(stm, in_map);
+    }
+    return make_body(std::move(stms), body->results);
+  }
+
+  BodyPtr mark(const BodyPtr& body, bool in_map) {
     std::vector<Stm> stms;
     for (const Stm& stm : body->stms) {
       const Screma* screma = get_if<Screma>(stm);
@@ -29,23 +51,61 @@ class SparseSums {
         continue;
       }
       stms.push_back(stm);
-      if (screma != nullptr && in_map && !screma->reduces.empty() && !screma->scans() && reads_operand(*screma)) {
+      if (screma != nullptr && in_map && reduces(*screma) && reads_operand(*screma)) {
         stms.back().attributes.push_back(make_attribute(attribute::sparse_sum));
       } else {
         stms.back().op =
-            map_bodies(stm.op, [&](const BodyPtr& inner) { return run(inner, in_map || screma != nullptr); });
+            map_bodies(stm.op, [&](const BodyPtr& inner) { return mark(inner, in_map || screma != nullptr); });
       }
-      if (screma != nullptr && reads_operand(*screma))
-        for (const Value made : stm.pattern)
-          if (has_operand_shape(made)) operands_.insert(made);
+      note(stm, in_map);
     }
     return make_body(std::move(stms), body->results);
   }
 
+  // With rows and views.
+  SparseValues arrays() const {
+    SparseValues all = operands_;
+    const auto add = [&](Value v) {
+      if (function_.values.type(v).is_array() && is_operand(v)) all.insert(v);
+    };
+    for_each_stm(*function_.body, [&](const Stm& stm) {
+      std::ranges::for_each(stm.pattern, add);
+      for_each_binder(stm.op, add);
+    });
+    return all;
+  }
+
  private:
+  static bool reduces(const Screma& screma) { return !screma.reduces.empty() && !screma.scans(); }
+  static bool makes_rows(const Screma& screma) { return screma.map.body->results.size() > screma.reduced_count(); }
+
+  void drop_unread_inputs(Screma& screma) const {
+    const std::set<Value> read = free_values(*screma.map.body, function_.values);
+    for (std::size_t k = screma.inputs.size(); k-- > 0;) {
+      if (read.contains(screma.map.params[k])) continue;
+      screma.inputs.erase(screma.inputs.begin() + static_cast<std::ptrdiff_t>(k));
+      screma.map.params.erase(screma.map.params.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+  }
+
+  // What is computed from an operand and has its rows and columns, or in a map from the elements of a row, may be
+  // sparse, too.
+  void note(const Stm& stm, bool in_map) {
+    const Screma* screma = get_if<Screma>(stm);
+    if (screma == nullptr || !reads_operand(*screma)) return;
+    const bool by_element = in_map && reads_elements(*screma);
+    for (std::size_t k = 0; k < stm.pattern.size(); ++k)
+      if (screma->is_array(k) && (by_element || has_operand_shape(stm.pattern[k]))) operands_.insert(stm.pattern[k]);
+  }
+  bool reads_elements(const Screma& screma) const {
+    for (std::size_t k = 0; k < screma.inputs.size(); ++k)
+      if (is_operand(screma.inputs[k]) && function_.values.type(screma.map.params[k]).is_scalar()) return true;
+    return false;
+  }
+
   bool is_operand(Value v) const {
     const Layout* layout = layouts_.find(v);
-    return layout != nullptr && operands_.contains(layout->base);
+    return operands_.contains(v) || (layout != nullptr && operands_.contains(layout->base));
   }
   bool reads_operand(const Screma& screma) const {
     for (const Value input : screma.inputs)
@@ -122,7 +182,6 @@ class SparseSums {
     for (Stm& one : made) stms.push_back(std::move(one));
   }
 
-  // What is computed from an operand, and has its rows and columns, may be sparse, too.
   bool has_operand_shape(Value v) const {
     const std::vector<Poly>& shape = function_.values.type(v).shape;
     return shape.size() >= 2 &&
@@ -131,18 +190,69 @@ class SparseSums {
 
   Function& function_;
   const Layouts layouts_;
-  std::set<Value> operands_;
+  SparseValues operands_;
   std::vector<std::vector<Poly>> shapes_;
+};
+
+// Maps in a body that make rows from sparse arrays.
+class SparseRowFinder {
+ public:
+  SparseRowFinder(SparseValues arrays, const ValueTable& values) : arrays_(std::move(arrays)), values_(values) {}
+
+  bool any(const Body& body) {
+    return std::ranges::any_of(body.stms, [&](const Stm& stm) { return makes_row(stm); });
+  }
+
+ private:
+  bool makes_row(const Stm& stm) {
+    bool found = false;
+    if (const Screma* screma = get_if<Screma>(stm)) {
+      const bool makes = screma->map.body->results.size() > screma->reduced_count() || screma->scans();
+      for (std::size_t k = 0; k < screma->inputs.size(); ++k) {
+        if (!arrays_.contains(screma->inputs[k])) continue;
+        arrays_.insert(screma->map.params[k]);
+        found = found || (makes && values_.type(screma->map.params[k]).is_scalar());
+      }
+      found = found || (makes && reads_own_elements(*screma));
+    }
+    for_each_body(stm.op, [&](const BodyPtr& inner) { found = found || any(*inner); });
+    if (get_if<Index>(stm) && values_.type(stm.pattern.front()).is_array() &&
+        arrays_.contains(std::get<Index>(stm.op).array))
+      arrays_.insert(stm.pattern.front());
+    return found;
+  }
+  // Whether the lambda reads an element of a sparse array at the map's own index.
+  bool reads_own_elements(const Screma& screma) const {
+    const std::set<Value> indices(screma.indices.begin(), screma.indices.end());
+    bool found = false;
+    for (const Stm& stm : screma.map.body->stms) {
+      const Index* index = get_if<Index>(stm);
+      if (index == nullptr || !arrays_.contains(index->array) || values_.type(stm.pattern.front()).is_array()) continue;
+      for (const DimIndex& dim : index->dims)
+        dim.start.for_each_symbol([&](Value v) { found = found || indices.contains(v); });
+    }
+    return found;
+  }
+
+  SparseValues arrays_;
+  const ValueTable& values_;
 };
 
 }  // namespace
 
-BodyPtr keep_sparse_sums(Function& function) {
+SparseValues keep_sparse_sums(Function& function) {
   const auto requests = sparse_requests(function);
-  if (!requests || requests->empty()) return function.body;
-  std::set<Value> operands;
+  if (!requests || requests->empty()) return {};
+  SparseValues operands;
   for (const SparseRequest& request : *requests) operands.insert(function.params[request.value]);
-  return SparseSums(function, std::move(operands)).run(function.body, false);
+  function.body = SparseSums(function, operands).split(function.body, false);
+  SparseSums sums(function, std::move(operands));
+  function.body = sums.mark(function.body, false);
+  return sums.arrays();
+}
+
+bool makes_sparse_rows(const Stm& flat, SparseValues arrays, const ValueTable& values) {
+  return SparseRowFinder(std::move(arrays), values).any(*std::get<Screma>(flat.op).map.body);
 }
 
 }  // namespace apl
