@@ -106,8 +106,15 @@ bool accepts(UnaryOp op, ScalarType type);
 bool accepts(BinaryOp op, ScalarType type);
 bool accepts(CompareOp op, ScalarType type);
 
+// What integer division `op` computes where the divisor is not zero: div of div and of total_div. Nullopt: `op` does
+// not divide.
+std::optional<BinaryOp> division_of(BinaryOp op);
+// The division that cannot fail: total_div of div and of total_div.
+std::optional<BinaryOp> total_division(BinaryOp op);
+
 // nullopt where the operation has no meaning: an operand outside the domain, operands of two types, an
-// integer division by zero. Integers wrap. div and mod round to minus infinity, quot and rem to zero.
+// integer division by zero. Integers wrap. div and mod round to minus infinity, quot and rem to zero. The total
+// divisions give 0 for the divisor 0.
 // Shifts by the width or more (a negative amount counts as more) leave 0, or copies of the sign for shr of
 // a signed number. Integer pow with a negative exponent is the integer part: 0, or +-1 for the base +-1;
 // for the base 0, which has none, it is 0. clz and popc give the operand's type.

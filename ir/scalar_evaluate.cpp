@@ -86,6 +86,16 @@ std::uint64_t signed_power(std::int64_t base, std::int64_t exponent) {
   return power(static_cast<std::uint64_t>(base), static_cast<std::uint64_t>(exponent));  // +-1: only parity counts
 }
 
+std::optional<std::uint64_t> integer_division(BinaryOp op, const Scalar& a, const Scalar& b) {
+  const std::optional<BinaryOp> division = division_of(op);
+  if (b.bits() == 0) return division == op ? std::nullopt : std::optional<std::uint64_t>(0);
+  const bool floors = division == BinaryOp::div || division == BinaryOp::mod;
+  const bool quotient = division == BinaryOp::div || division == BinaryOp::quot;
+  if (!is_signed(a.type())) return quotient ? a.bits() / b.bits() : a.bits() % b.bits();
+  const Division result = floors ? divide_floor(a.as_int(), b.as_int()) : divide(a.as_int(), b.as_int());
+  return static_cast<std::uint64_t>(quotient ? result.quotient : result.remainder);
+}
+
 std::optional<std::uint64_t> integer_binary(BinaryOp op, const Scalar& a, const Scalar& b) {
   const bool is_signed_type = is_signed(a.type());
   const auto width = static_cast<std::uint64_t>(bit_width(a.type()));
@@ -114,19 +124,18 @@ std::optional<std::uint64_t> integer_binary(BinaryOp op, const Scalar& a, const 
     case BinaryOp::div:
     case BinaryOp::quot:
     case BinaryOp::mod:
-    case BinaryOp::rem: break;
+    case BinaryOp::rem:
+    case BinaryOp::total_div:
+    case BinaryOp::total_quot:
+    case BinaryOp::total_mod:
+    case BinaryOp::total_rem: return integer_division(op, a, b);
     case BinaryOp::atan2:  // of floats: accepts() lets none through
     case BinaryOp::hypot:
     case BinaryOp::copysign:
     case BinaryOp::nextafter:
     case BinaryOp::ldexp: return std::nullopt;
   }
-  if (y == 0) return std::nullopt;
-  const bool floors = op == BinaryOp::div || op == BinaryOp::mod;
-  const bool quotient = op == BinaryOp::div || op == BinaryOp::quot;
-  if (!is_signed_type) return quotient ? x / y : x % y;
-  const Division result = floors ? divide_floor(sx, sy) : divide(sx, sy);
-  return static_cast<std::uint64_t>(quotient ? result.quotient : result.remainder);
+  return std::nullopt;
 }
 
 std::uint64_t integer_unary(UnaryOp op, const Scalar& a) {
@@ -215,6 +224,10 @@ Float float_binary(BinaryOp op, Float a, Float b) {
     case BinaryOp::mul_hi:            // of integers: accepts() lets none through
     case BinaryOp::quot:
     case BinaryOp::rem:
+    case BinaryOp::total_div:
+    case BinaryOp::total_quot:
+    case BinaryOp::total_mod:
+    case BinaryOp::total_rem:
     case BinaryOp::conj:
     case BinaryOp::disj:
     case BinaryOp::exor:
@@ -288,6 +301,30 @@ std::optional<CompareOp> compare_op_from_text(std::string_view text) { return fi
 bool accepts(UnaryOp op, ScalarType type) { return in_domain(kUnary[static_cast<std::size_t>(op)].domain, type); }
 bool accepts(BinaryOp op, ScalarType type) { return in_domain(kBinary[static_cast<std::size_t>(op)].domain, type); }
 bool accepts(CompareOp op, ScalarType type) { return in_domain(kCompare[static_cast<std::size_t>(op)].domain, type); }
+
+std::optional<BinaryOp> division_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::div:
+    case BinaryOp::total_div: return BinaryOp::div;
+    case BinaryOp::quot:
+    case BinaryOp::total_quot: return BinaryOp::quot;
+    case BinaryOp::mod:
+    case BinaryOp::total_mod: return BinaryOp::mod;
+    case BinaryOp::rem:
+    case BinaryOp::total_rem: return BinaryOp::rem;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<BinaryOp> total_division(BinaryOp op) {
+  switch (division_of(op).value_or(op)) {
+    case BinaryOp::div: return BinaryOp::total_div;
+    case BinaryOp::quot: return BinaryOp::total_quot;
+    case BinaryOp::mod: return BinaryOp::total_mod;
+    case BinaryOp::rem: return BinaryOp::total_rem;
+    default: return std::nullopt;
+  }
+}
 
 std::optional<Scalar> evaluate(UnaryOp op, const Scalar& a) {
   const ScalarType type = a.type();

@@ -198,8 +198,7 @@ bool is_identity(const Lambda& lambda) {
 namespace {
 
 bool divides_by_zero(const Binary& op, const ValueTable& values) {
-  const bool divides =
-      op.op == BinaryOp::div || op.op == BinaryOp::quot || op.op == BinaryOp::mod || op.op == BinaryOp::rem;
+  const bool divides = division_of(op.op) == op.op;
   const bool safe_divisor = op.y.is_constant() && op.y.constant() != Scalar::zero(op.y.constant().type());
   return divides && is_integer(values.type(op.x).element) && !safe_divisor;
 }

@@ -30,7 +30,7 @@ double operations_of(const TileContract& contract, const ValueTable& values) {
         const bool is_float = type == ScalarType::f32 || type == ScalarType::f64;
         product = product || (is_float && !reduces && binary->op == BinaryOp::mul);
         sum = sum || (is_float && reduces && binary->op == BinaryOp::add);
-        count += binary->op == BinaryOp::div || binary->op == BinaryOp::pow ? 16 * weight : weight;
+        count += division_of(binary->op) == BinaryOp::div || binary->op == BinaryOp::pow ? 16 * weight : weight;
       } else if (get_if<Unary>(stm)) {
         count += 4 * weight;
       } else if (get_if<Compare>(stm) || get_if<Convert>(stm) || get_if<If>(stm)) {

@@ -44,8 +44,7 @@ bool is_harmless(const Body& body, const ValueTable& values) {
   for_each_stm(body, [&](const Stm& stm) {
     const Binary* binary = get_if<Binary>(stm);
     const bool divides = binary != nullptr && !is_float(values.type(binary->x).element) &&
-                         (binary->op == BinaryOp::div || binary->op == BinaryOp::mod || binary->op == BinaryOp::quot ||
-                          binary->op == BinaryOp::rem || binary->op == BinaryOp::pow);
+                         (division_of(binary->op) || binary->op == BinaryOp::pow);
     harmless = harmless && !divides && !get_if<Index>(stm) && !get_if<If>(stm);
   });
   return harmless;

@@ -91,7 +91,8 @@ void Kernel::check_divisor(const Binary& op, const Stm& stm, KernelBlock& out) {
 
 // On a GPU, by a number that the kernel is given.
 bool Kernel::divides_uniformly(const Binary& op) const {
-  return unit_.target.on_device() && (op.op == BinaryOp::div || op.op == BinaryOp::mod) && op.y.is_value() &&
+  const auto division = division_of(op.op);
+  return unit_.target.on_device() && (division == BinaryOp::div || division == BinaryOp::mod) && op.y.is_value() &&
          outside_.contains(op.y.value()) && is_integer(unit_.function.values.type(op.y).element);
 }
 

@@ -394,6 +394,7 @@ static ExprPtr by_power_of_two(BinaryOp op, ScalarType type, const ExprPtr& x, c
 
 ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
   refuse_storage(type);
+  op = division_of(op).value_or(op);  // the functions of the runtime divide by 0, too, and then return 0
   if (ExprPtr found = by_power_of_two(op, type, x, y)) return found;
   const bool integer = is_integer(type);
   // C promotes narrow integers to int, and CUDA has no wrapping for signed ones.
@@ -422,7 +423,8 @@ ExprPtr Values::binary(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
 }
 
 ExprPtr Values::uniform_division(BinaryOp op, ScalarType type, ExprPtr x, ExprPtr y) {
-  return typed_call(fmt::format("apl_{}_uniform", apl::to_text(op)), type, {std::move(x), std::move(y)});
+  return typed_call(fmt::format("apl_{}_uniform", apl::to_text(division_of(op).value_or(op))), type,
+                    {std::move(x), std::move(y)});
 }
 
 ExprPtr Values::compare(CompareOp op, ScalarType type, ExprPtr x, ExprPtr y) {

@@ -53,6 +53,7 @@ class Formula {
   Operand div(Operand x, Operand y) const {
     return b_.binary(is_float(type_) ? BinaryOp::div : BinaryOp::quot, x, y, "d");
   }
+  Operand total_quot(Operand x, Operand y) const { return b_.binary(BinaryOp::total_quot, x, y, "d"); }
   Operand pow(Operand x, Operand y) const { return b_.binary(BinaryOp::pow, x, y, "d"); }
   Operand neg(Operand x) const { return b_.unary(UnaryOp::neg, x, "d"); }
   Operand unary(UnaryOp op, Operand x) const { return b_.unary(op, x, "d"); }
@@ -138,8 +139,13 @@ std::optional<Operand> times_derivative(Builder& b, const Binary& op, bool by_y,
         return f.mul(tangent, by_y ? f.neg(f.div(x, f.square(y))) : f.div(f.number(1), y));
       }
       return by_y ? f.neg(f.mul(tangent, f.div(z, y))) : f.div(tangent, y);
+    case BinaryOp::total_div:
+    case BinaryOp::total_quot:
+      return f.mul(tangent, by_y ? f.neg(f.total_quot(x, f.square(y))) : f.total_quot(f.number(1), y));
     case BinaryOp::mod:
     case BinaryOp::rem:
+    case BinaryOp::total_mod:
+    case BinaryOp::total_rem:
       if (!by_y) return tangent;
       if (!floats) return std::nullopt;
       return f.mul(tangent, f.neg(f.div(f.sub(x, z), y)));

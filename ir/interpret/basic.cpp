@@ -5,14 +5,6 @@
 #include "ir/interpret/machine.h"
 
 namespace apl::interpreter {
-namespace {
-
-bool divides(BinaryOp op) {
-  return op == BinaryOp::div || op == BinaryOp::quot || op == BinaryOp::mod || op == BinaryOp::rem;
-}
-
-}  // namespace
-
 void Machine::exec(const Stm& stm, const Use& op) { bind(stm.pattern.front(), take_datum(op.x)); }
 
 void Machine::exec(const Stm& stm, const Unary& op) {
@@ -25,7 +17,7 @@ void Machine::exec(const Stm& stm, const Binary& op) {
   const Scalar& x = scalar(op.x);
   const Scalar& y = scalar(op.y);
   if (auto result = evaluate(op.op, x, y)) return set(stm.pattern.front(), *result);
-  if (divides(op.op) && is_integer(y.type()) && y.bits() == 0) fail(Code::run_division_by_zero, "division by zero");
+  if (division_of(op.op) && is_integer(y.type()) && y.bits() == 0) fail(Code::run_division_by_zero, "division by zero");
   fail(Code::bug_internal, fmt::format("{} has no meaning for {} and {}.", to_text(op.op), x.to_text(), y.to_text()));
 }
 

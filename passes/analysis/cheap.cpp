@@ -22,7 +22,8 @@ bool is_cheap(const Body& body, const ValueTable& values) {
                       std::holds_alternative<SizeExpr>(stm.op) || std::holds_alternative<Convert>(stm.op);
     if (free) return true;
     if (const Binary* binary = get_if<Binary>(stm)) {
-      const bool slow = binary->op == BinaryOp::pow || binary->op == BinaryOp::div || binary->op == BinaryOp::mod;
+      const bool slow = binary->op == BinaryOp::pow || binary->op == BinaryOp::div || binary->op == BinaryOp::mod ||
+                        division_of(binary->op).value_or(binary->op) != binary->op;
       return !slow && ++operations <= kMaxOperations;
     }
     if (const Unary* unary = get_if<Unary>(stm)) {

@@ -138,6 +138,7 @@ namespace {
 struct FailingOperation {
   std::string what;
   Location location;
+  bool divides = false;
 };
 
 // The first one.
@@ -150,13 +151,13 @@ std::optional<FailingOperation> failing_operation(const Body& body, const Contra
       if (!inside) inside = failing_operation(*inner, contraction, values);
     });
     if (inside) return inside;
+    const Binary* division = get_if<Binary>(stm);
     const auto made = [&](const std::string& what) {
-      return FailingOperation{what, stm.location ? stm.location : contraction.location};
+      return FailingOperation{what, stm.location ? stm.location : contraction.location, division != nullptr};
     };
     if (get_if<Assert>(stm) || stm.pattern.empty()) return made("it makes a check");
     const std::string name = quoted(values.name(stm.pattern.front()));
     if (get_if<Index>(stm) || get_if<Update>(stm)) return made("it reads or writes " + name + " with a check");
-    const Binary* division = get_if<Binary>(stm);
     if (division == nullptr) return made("it makes " + name);
     if (division->y.is_constant()) return made("it divides by 0");
     const Value divisor = division->y.value();
@@ -190,7 +191,8 @@ std::optional<Refusal> refuse_failing_map(const Contraction& contraction, const 
   if (const auto failing = failing_operation(*contraction.map.body, contraction, values))
     return refusal("map-can-fail", failing->location,
                    "the map function can fail: " + failing->what + "; a tile computes padded elements too",
-                   "compute what can fail in a map before");
+                   failing->divides ? "divide only where the divisor is not 0, as in `if y == 0 then 0 else x / y`"
+                                    : "compute what can fail in a map before");
   if (const auto failing = failing_operation(*contraction.reduce.op.body, contraction, values))
     return refusal("operator-can-fail", failing->location,
                    "the reduction operator can fail: " + failing->what + "; a tile computes padded elements too",

@@ -36,10 +36,6 @@ std::optional<Scalar> absorbs(BinaryOp op, const Scalar& known, bool left) {
   }
 }
 
-bool is_division(BinaryOp op) {
-  return op == BinaryOp::div || op == BinaryOp::quot || op == BinaryOp::mod || op == BinaryOp::rem;
-}
-
 // Whether numbers other than 0 stay so, with their signs: nothing is rounded to 0 or wraps.
 bool keeps_signs(ScalarType from, const Convert& change) {
   if (change.same_bits || from == ScalarType::boolean || change.to == ScalarType::boolean) return false;
@@ -126,8 +122,9 @@ std::optional<Scalar> ZeroPropagation::binary(const Binary& op) {
   if (x && y) return evaluate(op.op, *x, *y);
   if (!x && !y) return std::nullopt;
   const bool finite = finite_ || !is_float(values_.type(op.x).element);
-  if (is_zero(x) && is_division(op.op)) {
-    if (finite && is_never_zero(op.y)) return Scalar::zero(x->type());
+  if (is_zero(x) && division_of(op.op)) {
+    const bool total = division_of(op.op) != op.op;
+    if (finite && (total || is_never_zero(op.y))) return Scalar::zero(x->type());
     has_undecided_quotient_ = has_undecided_quotient_ || finite;
     return std::nullopt;
   }

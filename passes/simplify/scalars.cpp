@@ -1,6 +1,7 @@
 // Scalar operations: constants folded by evaluate(), and identities that are exact for the type.
 //   mul(2i32, x) => mul(x, 2i32)
 //   add(x, 0i32) => x        mul(x, 1.0f32) => x        add(x, -0.0f32) => x        lt(i, n) => true for an index
+//   div(x, y) => total_div(x, y) where y is not 0: in a branch of y != 0, or a size of an array with elements
 //   mod(i - 1, n) => if i - 1 < 0 then i - 1 + n else i - 1, for an index i below n
 // Not done, since it would change results: x*0 and x-x on floats (NaN, inf), x + 0.0 (-0.0), any reassociation.
 #include <limits>
@@ -56,7 +57,13 @@ Fired Simplifier::binary(Stm& stm, const Binary& op) {
   const Scalar zero = Scalar::zero(type);
   const auto x_is = [&](int n) { return numeric && is_constant(op.x, number(type, n)); };
   const auto y_is = [&](int n) { return numeric && is_constant(op.y, number(type, n)); };
-  switch (op.op) {
+  if (integer && division_of(op.op)) {
+    if (const std::optional<BinaryOp> better = simpler_division(op); better && *better != op.op) {
+      stm.op = Binary{*better, op.x, op.y};
+      return Fired::again;
+    }
+  }
+  switch (division_of(op.op).value_or(op.op)) {
     case BinaryOp::add: {
       // -0.0 is the neutral element of float addition: 0.0 + -0.0 = 0.0, -0.0 + -0.0 = -0.0.
       const Scalar neutral = integer ? zero : Scalar::floating(type, -0.0);
@@ -120,11 +127,17 @@ Fired Simplifier::binary(Stm& stm, const Binary& op) {
     const std::optional<Poly> size = as_size(stm);
     if (size) {
       if (const std::optional<Operand> known = as_operand(*size)) return use(stm, *known);
-    } else if (op.op == BinaryOp::mod) {
+    } else if (division_of(op.op) == BinaryOp::mod) {
       return wrapped_index(stm, op);
     }
   }
   return Fired::none;
+}
+
+// By a constant, the division that says least; by what is proved not to be zero, the one that cannot fail.
+std::optional<BinaryOp> Simplifier::simpler_division(const Binary& op) const {
+  if (op.y.is_constant()) return op.y.constant().bits() != 0 ? division_of(op.op) : std::nullopt;
+  return never_zero(op.y) ? total_division(op.op) : std::nullopt;
 }
 
 // A neighbour's index that is at most one period outside needs no division.

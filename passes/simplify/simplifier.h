@@ -82,6 +82,8 @@ class Simplifier {
   void know_shape(const Type& type);
   void know_condition(const Operand& condition, bool holds);
   void know_compared(const Compare& compare, bool holds);
+  void know_non_zero(const Compare& compare, bool holds);
+  bool never_zero(const Operand& x) const;
   void know_non_negative(const Poly& p);
   void forget(std::size_t learned);                   // what was learned since there were so many facts
   std::optional<Poly> as_size(const Stm& stm) const;  // what an i64 statement computes
@@ -89,6 +91,7 @@ class Simplifier {
   // ---- rules (scalars.cpp, indices.cpp, views.cpp, branches.cpp, soacs.cpp)
   Fired unary(Stm& stm, const Unary& op);
   Fired binary(Stm& stm, const Binary& op);
+  std::optional<BinaryOp> simpler_division(const Binary& op) const;
   Fired wrapped_index(Stm& stm, const Binary& op);
   Fired compare(Stm& stm, const Compare& op);
   Fired convert(Stm& stm, const Convert& op);
@@ -143,6 +146,7 @@ class Simplifier {
   struct Bounds {
     std::vector<Poly> low, high;
     SymbolRange::Kind kind = SymbolRange::Kind::number;
+    bool non_zero = false;  // an integer of any type
   };
   SymbolRange range_of(Value v, int depth) const;
   SymbolRange interval_of(const Poly& p) const;

@@ -56,7 +56,7 @@ std::optional<Poly> Simplifier::as_size(const Stm& stm) const {
     const bool divides = y.constant() && *y.constant() > 0 && (x.symbol() || x.constant() || size_like(x));
     // x and x + 3 compare as their difference says unless the sum wraps.
     const bool compares = (x.constant() && y.constant()) || !(x - y).constant() || (size_like(x) && size_like(y));
-    switch (op->op) {
+    switch (const BinaryOp computed = division_of(op->op).value_or(op->op)) {
       case BinaryOp::add: result = x + y; break;
       case BinaryOp::sub: result = x - y; break;
       case BinaryOp::mul:
@@ -72,8 +72,8 @@ std::optional<Poly> Simplifier::as_size(const Stm& stm) const {
       case BinaryOp::mod:
       case BinaryOp::quot:
       case BinaryOp::rem: {
-        const bool quotient = op->op == BinaryOp::div || op->op == BinaryOp::quot;
-        const bool floors = op->op == BinaryOp::div || op->op == BinaryOp::mod;
+        const bool quotient = computed == BinaryOp::div || computed == BinaryOp::quot;
+        const bool floors = computed == BinaryOp::div || computed == BinaryOp::mod;
         if (divides && floors) {
           result = quotient ? floor_div(x, y) : remainder(x, y);
         } else if (const auto parts = parts_of_flat(x, y); parts && (floors || non_negative(parts->quotient))) {
@@ -203,7 +203,42 @@ void Simplifier::know_condition(const Operand& condition, bool holds) {
   }
 }
 
+// An integer that is compared with a constant is not 0 if the outcome would have been another one for 0.
+void Simplifier::know_non_zero(const Compare& compare, bool holds) {
+  const bool first = compare.x.is_value() && compare.y.is_constant();
+  if (!first && !(compare.x.is_constant() && compare.y.is_value())) return;
+  const Value value = (first ? compare.x : compare.y).value();
+  const ScalarType type = values().type(value).element;
+  if (!is_integer(type)) return;
+  const Scalar zero = Scalar::zero(type);
+  const std::optional<Scalar> of_zero =
+      first ? evaluate(compare.op, zero, compare.y.constant()) : evaluate(compare.op, compare.x.constant(), zero);
+  if (!of_zero || of_zero->as_bool() == holds) return;
+  Bounds& bounds = bounds_[value];
+  learned_.emplace_back(value, bounds);
+  bounds.non_zero = true;
+}
+
+bool Simplifier::never_zero(const Operand& x) const {
+  if (x.is_constant()) return x.constant().bits() != 0;
+  if (const auto known = bounds_.find(x.value()); known != bounds_.end() && known->second.non_zero) return true;
+  if (const Convert* converted = definition<Convert>(x)) {
+    const ScalarType from = function_.values.type(converted->x).element;
+    // Sign or zero extension.
+    if (is_integer(from) && bit_width(from) <= bit_width(converted->to)) return never_zero(converted->x);
+  }
+  if (const Binary* made = definition<Binary>(x); made != nullptr && made->y.is_constant()) {
+    const Scalar &bound = made->y.constant(), zero = Scalar::zero(bound.type());
+    if (made->op == BinaryOp::max && evaluate(CompareOp::lt, zero, bound)->as_bool()) return true;
+    if (made->op == BinaryOp::min && evaluate(CompareOp::lt, bound, zero)->as_bool()) return true;
+  }
+  if (function_.values.type(x).element != ScalarType::i64) return false;
+  const Poly p = rewrite(as_poly(x));
+  return size_like(p) && (non_negative(p - 1) || non_negative(-p - 1));
+}
+
 void Simplifier::know_compared(const Compare& compare, bool holds) {
+  know_non_zero(compare, holds);
   if (values().type(compare.x).element != ScalarType::i64) return;
   const Poly over = rewrite(as_poly(compare.y)) - rewrite(as_poly(compare.x));
   switch (compare.op) {
@@ -246,7 +281,7 @@ void Simplifier::forget(std::size_t learned) {
       learned_products_.pop_back();
       continue;
     }
-    if (before.low.empty() && before.high.empty())
+    if (before.low.empty() && before.high.empty() && !before.non_zero)
       bounds_.erase(value);
     else
       bounds_[value] = std::move(before);

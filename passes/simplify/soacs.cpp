@@ -188,8 +188,7 @@ std::optional<std::pair<std::size_t, std::vector<Poly>>> Simplifier::divided_dim
   for_each_stm(*op.map.body, [&](const Stm& inner) {
     const auto* binary = get_if<Binary>(inner);
     if (binary == nullptr || found || !binary->x.is_value()) return;
-    const bool divides = binary->op == BinaryOp::div || binary->op == BinaryOp::mod || binary->op == BinaryOp::quot ||
-                         binary->op == BinaryOp::rem;
+    const bool divides = division_of(binary->op).has_value();
     const auto at = std::ranges::find(op.indices, binary->x.value());
     if (!divides || at == op.indices.end()) return;
     const auto d = static_cast<std::size_t>(at - op.indices.begin());

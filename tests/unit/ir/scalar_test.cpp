@@ -81,12 +81,16 @@ TEST_CASE("law: integer arithmetic is that of whole numbers, wrapped to the widt
       for (const BinaryOp op : {BinaryOp::div, BinaryOp::mod, BinaryOp::quot, BinaryOp::rem}) {
         const bool floors = op == BinaryOp::div || op == BinaryOp::mod;
         const bool quotient = op == BinaryOp::div || op == BinaryOp::quot;
+        const BinaryOp total = *total_division(op);
+        CHECK(division_of(total) == op);
         if (y == 0) {
           CHECK_FALSE(evaluate(op, a, b));
+          CHECK(evaluate(total, a, b) == Scalar::zero(type));
           continue;
         }
         const Wide q = floors ? floor_quotient(x, y) : x / y;
         CHECK(evaluate(op, a, b) == wrapped(type, quotient ? q : x - q * y));
+        CHECK(evaluate(total, a, b) == evaluate(op, a, b));
       }
     }
   });
