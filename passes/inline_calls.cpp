@@ -41,6 +41,7 @@
 #include "ir/constants.h"
 #include "ir/walk.h"
 #include "passes/analysis/simplified.h"
+#include "passes/inline_calls/impossible.h"
 #include "passes/inline_calls/kept.h"
 #include "passes/inline_calls/traces.h"
 #include "passes/pass.h"
@@ -356,7 +357,7 @@ class Inliner {
     caller_ = k;
     views_.clear();
     function.body = rewrite(function.body, function, true, Around::host);
-    function.body = without_impossible(function.body, function.values, sizes_of(*function.body));
+    function.body = inlining::without_impossible_reshapes(function.body, function.values);
     holds_calls_[k] = false;
     for_each_stm(*function.body, [&](const Stm& stm) { holds_calls_[k] = holds_calls_[k] || callee_of(stm); });
     if (expanded_[k].on_host() > kLarge && !needed(k)) simplify(function, expanded_[k]);
@@ -399,52 +400,6 @@ class Inliner {
       }
     }
     return std::make_shared<const Body>(std::move(result));
-  }
-
-  using Sizes = std::unordered_map<Value, Poly>;
-
-  static Sizes sizes_of(const Body& body) {
-    Sizes sizes;
-    for_each_stm(body, [&](const Stm& stm) {
-      if (const auto* size = get_if<SizeExpr>(stm)) sizes.emplace(stm.pattern.front(), size->value);
-    });
-    return sizes;
-  }
-
-  static Poly elements(const std::vector<Poly>& shape, const Sizes& sizes) {
-    constexpr int kMostRounds = 8;
-    Poly count = product(shape);
-    for (int round = 0; round < kMostRounds; ++round) {
-      Poly next = count.substitute([&](Value symbol) -> std::optional<Poly> {
-        const auto size = sizes.find(symbol);
-        return size == sizes.end() ? std::nullopt : std::optional(size->second);
-      });
-      if (next == count) break;
-      count = std::move(next);
-    }
-    return count;
-  }
-
-  // `x :> [m]t` of an array of another size is a check that fails and a reshape, which no other sizes may get.
-  BodyPtr without_impossible(const BodyPtr& body, const ValueTable& values, const Sizes& sizes) {
-    Body result{.results = body->results};
-    bool changed = false;
-    for (const Stm& stm : body->stms) {
-      Stm copy = stm;
-      bool inside = false;
-      copy.op = map_bodies(stm.op, [&](const BodyPtr& inner) {
-        BodyPtr made = without_impossible(inner, values, sizes);
-        inside = inside || made != inner;
-        return made;
-      });
-      const Reshape* reshape = get_if<Reshape>(stm);
-      const bool impossible = reshape != nullptr && prove_equal(elements(values.type(reshape->array).shape, sizes),
-                                                                elements(reshape->shape, sizes)) == Proof::no;
-      if (impossible) copy.op = Replicate{reshape->shape, Operand(Scalar::zero(values.type(reshape->array).element))};
-      changed = changed || inside || impossible;
-      result.stms.push_back(inside || impossible ? std::move(copy) : stm);
-    }
-    return changed ? std::make_shared<const Body>(std::move(result)) : body;
   }
 
   std::optional<std::size_t> callee_of(const Stm& stm) const {
