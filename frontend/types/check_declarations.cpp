@@ -173,19 +173,7 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
   check_redefinition(definition.name, definition.name_location);
   const bool before = std::exchange(failed_, false);
   const Definition* outer = std::exchange(defined_, &definition);
-  const Global blank = global;
-  const int errors = errors_;
-  for (const auto keep :
-       {Unifier::KeepOpen::of_functions, Unifier::KeepOpen::of_functions_and_loops, Unifier::KeepOpen::none}) {
-    held_.emplace();
-    failed_ = false;
-    errors_ = errors;
-    for (const std::uint32_t expr : std::exchange(with_unknown_, {})) out_.unknown_sizes.erase(expr);
-    global = blank;
-    unifier_.keep_open(keep);
-    infer_definition(global, definition);
-    if (!failed_ || !unifier_.met_open_size()) break;
-  }
+  infer_with_open_sizes(global, definition);
   with_unknown_.clear();
   const std::vector<Diagnostic> said = std::move(*held_);
   held_.reset();
@@ -200,19 +188,47 @@ Target Checker::definition(const Declaration& declaration, const Definition& def
 // `[]` of a parameter is any size: what a branch gives that may be the parameter, or an array of another size, has a
 // size of its own. Only where that cannot be, since something else needs both to be of one size, is the definition
 // looked at once more: first with the parameters of loops as open as those of functions, then with the
-// parameters' sizes as the others.
-void Checker::infer_definition(Global& global, const Definition& definition) {
+// parameters' sizes as the others. Parameters of loops are as open from the start where that leaves more sizes of
+// parameters open:
+//   def f (xs: []i32) (ys: []i32) = loop a = xs for i < 3 do if a[0] > i then ys else a
+void Checker::infer_with_open_sizes(Global& global, const Definition& definition) {
+  using enum Unifier::KeepOpen;
+  const Global blank = global;
+  const int errors = errors_;
+  const auto infer = [&](Unifier::KeepOpen keep) {
+    held_.emplace();
+    failed_ = false;
+    errors_ = errors;
+    for (const std::uint32_t expr : std::exchange(with_unknown_, {})) out_.unknown_sizes.erase(expr);
+    global = blank;
+    unifier_.keep_open(keep);
+    return infer_definition(global, definition);
+  };
+  const std::size_t open = infer(of_functions);
+  const bool possible = !failed_;
+  if (possible ? !unifier_.linked_loop() : !unifier_.met_open_size()) return;
+  const std::size_t open_with_loops = infer(of_functions_and_loops);
+  if (possible && (failed_ || open_with_loops <= open))
+    infer(of_functions);
+  else if (failed_ && unifier_.met_open_size())
+    infer(none);
+}
+
+// How many sizes of parameters nothing says, before they get names.
+std::size_t Checker::infer_definition(Global& global, const Definition& definition) {
   Scope scope(*this);
   level_ = 1;
   Names names;
   enter_type_params(definition.type_params, names, &global.type_params, &global.sizes);
   global.type = infer_function(definition.params, definition.result.get(), *definition.body, {}, names);
+  const std::size_t open = unifier_.open_parameters();
   solve_constructors(false);
   solve_fields(true);
   solve_constructors(true);
   apply_defaults(global, definition);
   check_literals();
   finish_definition(global, definition);
+  return open;
 }
 
 // Of a definition with an error only what is written of its type is believed: what would be wrong with its uses,

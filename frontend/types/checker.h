@@ -202,7 +202,8 @@ class Checker {
 
   // check_declarations.cpp
   Target definition(const Declaration& declaration, const Definition& definition, bool program);
-  void infer_definition(Global& global, const Definition& definition);
+  void infer_with_open_sizes(Global& global, const Definition& definition);
+  std::size_t infer_definition(Global& global, const Definition& definition);
   void finish_definition(Global& global, const Definition& definition);
   void forget_inferred(Global& global, const Definition& definition);
   void generalise(Ty type, std::uint32_t outer, std::vector<ParamId>* params, std::vector<BinderId>& sizes,

@@ -60,6 +60,11 @@ class Unifier {
   void add_loop_parameter(Ty type) { add_open_sizes(type, KeepOpen::of_functions_and_loops); }
   // Whether `link` could have bound a size of a parameter of a function, or of a loop.
   bool met_open_size() const { return met_open_size_; }
+  // Whether `link` bound a size of a loop's parameter while parameters of functions were open: the size that it starts
+  // with may be that size from then on.
+  bool linked_loop() const { return linked_loop_; }
+  // How many sizes of parameters of functions are open and different.
+  std::size_t open_parameters() const;
   // Whether a type satisfies a constraint; variables inside take it over.
   std::optional<Clash> require(Ty type, const Constraint& constraint);
   // Whether two sizes are the same for sure, without binding anything.
@@ -100,7 +105,7 @@ class Unifier {
   };
   std::vector<OpenSize> open_sizes_;
   KeepOpen keep_open_ = KeepOpen::none;
-  bool met_open_size_ = false;
+  bool met_open_size_ = false, linked_loop_ = false;
   std::vector<BinderId> markers_;
 };
 

@@ -9,8 +9,16 @@ namespace apl::frontend {
 
 void Unifier::keep_open(KeepOpen keep) {
   keep_open_ = keep;
-  met_open_size_ = false;
+  met_open_size_ = linked_loop_ = false;
   open_sizes_.clear();
+}
+
+std::size_t Unifier::open_parameters() const {
+  std::unordered_set<std::uint32_t> open;
+  for (const auto& [size, kept] : open_sizes_)
+    if (const Size root = store_.find(size); kept == KeepOpen::of_functions && store_.get_if<SizeVar>(root))
+      open.insert(root.id);
+  return open.size();
 }
 
 void Unifier::add_open_sizes(Ty type, KeepOpen kept) {
@@ -24,10 +32,12 @@ void Unifier::add_open_sizes(Ty type, KeepOpen kept) {
 bool Unifier::link_variable(Size variable, Size size, BinderId inner) {
   const auto* var = store_.get_if<SizeVar>(variable);
   if (var == nullptr) return false;
+  bool of_loop = false;
   for (const OpenSize& open : open_sizes_) {
     if (store_.find(open.size) != store_.find(variable)) continue;
     met_open_size_ = true;
     if (open.kept <= keep_open_) return false;
+    of_loop = of_loop || open.kept == KeepOpen::of_functions_and_loops;
   }
   const std::uint32_t level = var->level;
   bool possible = true;
@@ -38,6 +48,7 @@ bool Unifier::link_variable(Size variable, Size size, BinderId inner) {
                !(name && (name->binder >= inner || store_.binder(name->binder).level > level));
   });
   if (possible) store_.bind(variable, size);
+  linked_loop_ = linked_loop_ || (possible && of_loop && keep_open_ == KeepOpen::of_functions);
   return possible;
 }
 

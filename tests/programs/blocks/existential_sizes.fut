@@ -61,3 +61,13 @@ entry units (s: []u8) =
   let (get, fs) = parts (== 0) s
   let on_f (_, i, k) = length s[i:i + k]
   in (map on_f fs, length [])
+
+def longer (p: {a: []i32, b: []i32}) = loop a = p.a for i < 3i32 do if a[0] > i then a else p.b
+def named [n] (xs: [n]i32) (ys: []i32) = loop (a, k) = (xs, 0i32) while k < 2 do (if a[0] > k then a else ys, k + 1)
+
+-- ==
+-- entry: loops
+-- input { [1, 2, 3] [9, 8] } output { [9, 8] [9, 8] }
+-- input { [5, 2, 3] [9, 8] } output { [5, 2, 3] [5, 2, 3] }
+-- input { [0] [1, 2] } output { [1, 2] [1, 2] }
+entry loops (xs: []i32) (ys: []i32) = (longer {a = xs, b = ys}, (named xs ys).0)

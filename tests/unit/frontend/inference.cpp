@@ -97,6 +97,13 @@ TEST_CASE("sizes that branches, loops, lets and updates decide are unknown outsi
            {"def f (c: bool) (xs: []i32) = if c then xs else [1, 2]", "bool -> [d0]i32 -> [this 'if']i32"},
            {"def f (c: bool, xs: []i32, ys: []i32) = if c then xs else ys",
             "(bool, [d0]i32, [d1]i32) -> [this 'if']i32"},
+           {"def f (xs: []i32) (ys: []i32) = loop a = xs for i < 3i32 do if a[0] > i then ys else a",
+            "[d0]i32 -> [d1]i32 -> [this loop]i32"},
+           {"def f [n] (p: {a: [n]i32, b: []i32}) = loop a = p.a for i < 3i32 do if a[0] > i then p.b else a",
+            "{a: [n]i32, b: [d1]i32} -> [this loop]i32"},
+           // Something else needs the sizes to be one.
+           {"def f (xs: []i32) (ys: []i32) = loop a = map2 (+) xs ys for i < 3i32 do if a[0] > i then ys else a",
+            "[d0]i32 -> [d0]i32 -> [d0]i32"},
            {"def f (c: bool) = loop x = [1, 2, 3] for _i < 3i32 do if c then map (+ 1) x else [1]",
             "bool -> [this loop]i32"},
            {"def f (n: i32) = loop x = replicate 4 1 for i < n do if i > 2 then x else [1, 2, 3, 4]", "i32 -> [4]i32"},
