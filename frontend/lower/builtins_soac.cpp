@@ -44,6 +44,9 @@ StaticValue Lowerer::screma(const std::vector<Poly>& widths, const Values& array
     for (const Operand& result : results) types.push_back(type_of(result));
     return results;
   });
+  std::vector<Value> params = map.map.params;
+  params.insert(params.end(), map.indices.begin(), map.indices.end());
+  map.map.body = hoist_sizes(map.map.body, params, types);
   require_outer_sizes(types, {map.map.body}, "an array element");
   for (const Type& type : types)
     for (const Poly& size : type.shape) check_size(size, "an array");
@@ -197,12 +200,15 @@ StaticValue Lowerer::derivative(Derivative::Mode mode, const StaticValue& functi
   }
   StaticValue form;
   std::vector<Type> types;
+  const bool in_derivative = std::exchange(in_derivative_, true);
   result.function.body = body([&] {
     form = apply(function, {with_leaves(argument, params)});
     std::vector<Operand> results = leaves(form);
     for (const Operand& operand : results) types.push_back(type_of(operand));
     return results;
   });
+  in_derivative_ = in_derivative;
+  result.function.body = hoist_sizes(result.function.body, result.function.params, types);
   require_outer_sizes(types, {result.function.body}, "the derivative of a function with a result");
   for (std::size_t k = 0; k < result.seeds.size(); ++k) {
     const Type like = forward ? type_of(result.arguments[k]) : types[k];

@@ -160,6 +160,7 @@ std::optional<StaticValue> Lowerer::call_instance(const Closure::Definition& def
   }
   const Instance* callee = instance(key);
   if (callee == nullptr || !callee->callable) return std::nullopt;
+  if (in_derivative_ && !callee->function->result_sizes.empty()) return std::nullopt;
   return emit_call(*callee, sizes, arguments);
 }
 

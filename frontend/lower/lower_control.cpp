@@ -137,6 +137,39 @@ BodyPtr Lowerer::handing_on(const BodyPtr& inner, const std::vector<Poly>& sizes
   });
 }
 
+// What computes the sizes in these types goes before the body, if it needs nothing of the parameters: an array of rows
+// needs their sizes even where it has no row. The body without it.
+BodyPtr Lowerer::hoist_sizes(const BodyPtr& inner, const std::vector<Value>& params, const std::vector<Type>& types) {
+  std::map<Value, std::size_t> made;  // by which statement
+  for (std::size_t k = 0; k < inner->stms.size(); ++k)
+    for (const Value v : inner->stms[k].pattern) made.emplace(v, k);
+  std::vector<Value> needed;
+  for (const Type& type : types)
+    for (const Poly& size : type.shape) size.for_each_symbol([&](Value symbol) { needed.push_back(symbol); });
+  std::set<std::size_t> moved;
+  while (!needed.empty()) {
+    const Value v = needed.back();
+    needed.pop_back();
+    if (std::ranges::find(params, v) != params.end()) return inner;
+    const auto found = made.find(v);
+    if (found == made.end() || !moved.insert(found->second).second) continue;
+    const Stm& stm = inner->stms[found->second];
+    const std::set<Value> read = free_values(stm.op, builder_->values());
+    needed.insert(needed.end(), read.begin(), read.end());
+    needed.insert(needed.end(), stm.certificates.begin(), stm.certificates.end());
+    for (const Value result : stm.pattern)
+      for_each_use(builder_->values().type(result), [&](Value size) { needed.push_back(size); });
+  }
+  std::vector<Stm> rest;
+  for (std::size_t k = 0; k < inner->stms.size(); ++k) {
+    if (moved.contains(k))
+      builder_->append(inner->stms[k]);
+    else
+      rest.push_back(inner->stms[k]);
+  }
+  return moved.empty() ? inner : make_body(std::move(rest), inner->results);
+}
+
 // Sizes of what leaves a body must be known outside of it.
 void Lowerer::require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner,
                                   const std::string& what) {

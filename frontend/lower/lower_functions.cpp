@@ -238,6 +238,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   builder_ = &builder;
   frame_ = make_frame(nullptr);
   checked_indices_ = true;
+  const bool in_derivative = std::exchange(in_derivative_, false);
   iotas_.clear();
   named_.clear();
   known_ = {};
@@ -334,6 +335,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   frame_ = outer.frame;
   location_ = outer.location;
   checked_indices_ = outer.checked_indices;
+  in_derivative_ = in_derivative;
   iotas_ = std::move(outer.iotas);
   named_ = std::move(outer.named);
   known_ = std::move(outer.known);

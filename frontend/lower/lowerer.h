@@ -146,6 +146,7 @@ class Lowerer {
 
   // lower_control.cpp
   BodyPtr body(const std::function<std::vector<Operand>()>& fill);
+  BodyPtr hoist_sizes(const BodyPtr& inner, const std::vector<Value>& params, const std::vector<Type>& types);
   void require_outer_sizes(const std::vector<Type>& types, const std::vector<BodyPtr>& inner, const std::string& what);
   struct Joined;
   std::optional<Joined> join(const std::vector<Operand>& yes, const std::vector<Operand>& no, Ty type,
@@ -394,7 +395,10 @@ class Lowerer {
   Builder* builder_ = nullptr;
   Frame* frame_ = nullptr;
   Location location_;
-  bool checked_indices_ = true;    // false inside #[unsafe]
+  bool checked_indices_ = true;  // false inside #[unsafe]
+  // In a function that is differentiated calls of functions whose results have sizes that only they know are expanded:
+  // what computes the sizes goes before the derivative.
+  bool in_derivative_ = false;
   const Frame* unused_ = nullptr;  // whose values are not used inside of `let _ = ...`: asserts check nothing there
   std::set<Value> iotas_;          // arrays 0, 1, 2, ... of i64 of the function being built
   std::vector<char> named_;        // its values that are called after a name of the program

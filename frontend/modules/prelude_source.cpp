@@ -51,6 +51,9 @@ std::string interfaces_text() {
 // which it is; so all of them are done side by side, in whatever loops and branches they stand. Of what one run of it
 // scatters to one place, only the last is written.
 //
+// `flatmap` has no element to start its result with before it knows one. It is as long as all rows together from the
+// start, so that each row is written once, and derivatives need not follow a loop whose arrays grow.
+//
 // `flat_index_2d`, `flat_update_2d`, ...: elements offset + i*s + j*t + ... of an array, for all i, j, ...
 constexpr std::string_view kFunctions = R"(
 module intrinsics = {
@@ -113,7 +116,13 @@ def mjp 'a 'b [n] (f: a -> b) (x: a) (dys: [n]b) : [n]a = (mjp2 f x dys).1
 def flatmap [n] 'a 'b 'c (f: a -> ?[k].([k]b, c)) (as: [n]a) : ?[m].([n]i64, [m]bool, [n]i64, [m]b, [n]c) =
   let shape = map (\x -> length (f x).0) as
   let offsets = exscan (+) 0 shape
-  let [m] (elements: [m]b) = loop all = [] for x in as do all ++ (f x).0
+  let m = i64.sum shape
+  let start : [m]b =
+    if m == 0 then [] :> [m]b
+    else let first = loop i = 0 while shape[i] == 0 do i + 1 in replicate m (f as[first]).0[0]
+  let elements =
+    loop all = start for i < n do
+      let k = shape[i] in #[unsafe] (all with [offsets[i]:offsets[i] + k] = ((f as[i]).0 :> [k]b))
   let flags = scatter (replicate m false) offsets (replicate n true)
   in (shape, flags, offsets, elements, map (\x -> (f x).1) as)
 def flatmap' [n] 'a 'b (f: a -> ?[k].[k]b) (as: [n]a) : ?[m].([n]i64, [m]bool, [n]i64, [m]b) =

@@ -80,3 +80,36 @@ entry bools (x: bool) (y: bool) : (bool, bool, bool, bool) =
 -- input { 5i64 } output { 5i64 }
 -- input { 0i64 } output { 0i64 }
 entry numbers (n: i64) : i64 = vjp (\n -> i64.sum (iota n)) n 1
+
+-- `flatmap` is linear in its elements; how many there are has no derivative.
+def segments (ks: []i64) (xs: []f64) =
+  let (_, _, _, rows, doubled) = flatmap (\(k: i64, x: f64) -> (replicate k [x, x * x], 2 * x)) (zip ks xs)
+  in (take (i64.sum ks) rows, doubled)
+
+-- ==
+-- entry: segments_forward
+-- input { [1i64, 0i64, 2i64] [4f64, 5f64, 6f64] }
+-- output { [[1f64, 8f64], [1f64, 12f64], [1f64, 12f64]] [2f64, 2f64, 2f64] }
+-- input { [0i64, 0i64] [4f64, 5f64] } output { empty([0][2]f64) [2f64, 2f64] }
+-- input { empty([0]i64) empty([0]f64) } output { empty([0][2]f64) empty([0]f64) }
+entry segments_forward [n] (ks: [n]i64) (xs: [n]f64) = jvp (segments ks) xs (replicate n 1)
+
+-- ==
+-- entry: segments_reverse
+-- input { [1i64, 0i64, 2i64] [4f64, 5f64, 6f64] } output { [11f64, 2f64, 28f64] }
+-- input { [0i64, 0i64] [4f64, 5f64] } output { [2f64, 2f64] }
+entry segments_reverse [n] (ks: [n]i64) (xs: [n]f64) =
+  vjp (segments ks) xs (replicate (i64.sum ks) (replicate 2 1), replicate n 1)
+
+-- Rows whose size is computed from what each of them is given alike.
+-- ==
+-- entry: segments_each
+-- input { [1i64, 2i64] [4f64, 5f64] }
+-- output { [[[1f64, 8f64], [0f64, 0f64], [0f64, 0f64]], [[0f64, 0f64], [1f64, 10f64], [1f64, 10f64]]] }
+entry segments_each [n] (ks: [n]i64) (xs: [n]f64) =
+  tabulate n (\i -> (jvp (segments ks) xs (replicate n 0 with [i] = 1)).0)
+
+-- ==
+-- entry: filtered
+-- input { [1f64, -2f64, 3f64] } output { [2f64, 0f64, 6f64] }
+entry filtered (xs: []f64) = vjp (\xs -> f64.sum (map (\x -> x * x) (filter (> 0) xs))) xs 1
