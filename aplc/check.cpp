@@ -1,7 +1,8 @@
-// aplc check FILE: parse and type-check only.
+// aplc check FILE: parse and type-check, and with sparse operands say which of them become dense.
 #include <memory>
 
 #include "aplc/driver.h"
+#include "aplc/sparse/arguments.h"
 
 namespace aplc {
 
@@ -12,7 +13,8 @@ void add_check(CLI::App& app, int& exit) {
   options->front.add_to(*command);
   command->callback([options, &exit] {
     Session session(*options);
-    session.read();
+    // Only passes know which sparse operands become dense.
+    if (session.read() && sparse::has_operands(session.module())) session.run(pipeline_for("interp", {}));
     exit = session.exit_code();
   });
 }

@@ -269,7 +269,7 @@ bool Session::run(std::string_view text) {
   auto status = apl::run_pipeline(module_, *pipeline, options);
   if (!status) report(status.error());
   observer.finish(bool(status));
-  return bool(status);
+  return bool(status) && exit_code_ == kFine;  // a warning may be an error
 }
 
 }  // namespace aplc

@@ -229,12 +229,26 @@ class Overviewer {
                          ? "by cuBLAS, " + matrix
                          : fmt::format("over the non-zeros of {}, by {}", matrix,
                                        remark.code == "runtime" ? "the runtime's kernel" : "a kernel of its own");
+      add_second_operand(function, row);
       std::smatch time;
       const bool is_assumed = !fact(remark, "width").empty() || !fact(remark, "depth").empty();
       for (const auto& [key, value] : remark.facts)
         if (!is_assumed && key == "costs" && std::regex_search(value, time, kTime))
           row.seconds = std::stod(time[1]) * (time[2] == "us" ? 1e-6 : time[2] == "ms" ? 1e-3 : 1);
       overview.rows.push_back(std::move(row));
+    }
+  }
+
+  // Of a product of two sparse matrices: how the elements of the second one are found, and that the result is dense.
+  void add_second_operand(const apl::Function& function, OverviewRow& row) const {
+    for (const Remark& remark : remarks_) {
+      if (!is_here(remark, function, row.location.line) || remark.pass != "sparsify" || fact(remark, "result").empty())
+        continue;
+      row.decision += remark.code == "look-up"
+                          ? fmt::format(", elements of `{}` are looked up in its rows", fact(remark, "operand"))
+                          : remark.message.substr(std::min(remark.message.find(", and over"), remark.message.size()));
+      row.decision += ", the result is a " + fact(remark, "result");
+      return;
     }
   }
 

@@ -201,10 +201,13 @@ class Sparsifier {
         applied(stm, "row-sum", *array->pattern,
                 fmt::format("a reduction goes over the non-zeros of a row or column of `{}`", array->pattern->name));
     said.clear();
+    const auto product = find_attribute(stm.attributes, attribute::sparse_product);
+    const bool is_sum = product && std::get<1>(*product) == attribute::SparseProduct::spmm;
     for (const sparsify::SparseArray* array : made.look_ups)
       if (said.insert(array->pattern).second)
         applied(stm, "look-up", *array->pattern,
-                fmt::format("elements of `{}` are looked up among the non-zeros of their rows", array->pattern->name));
+                fmt::format("elements of `{}` are looked up among the non-zeros of their rows", array->pattern->name),
+                is_sum ? dense_product(stm) : "");
     for (const Value base : read_by(made.stm)) {
       // Why a sum's terms are not neutral says most, that there is no sum least.
       const auto own = made.refused.find(base);
@@ -296,7 +299,8 @@ class Sparsifier {
                     contracted.by_tiles ? "tiles" : "non-zeros", pattern.name) +
             (contracted.by_tiles ? "" : fmt::format(", {} by {}", along, along)) +
             (contracted.second != nullptr ? fmt::format(", and over those of `{}`", contracted.second->pattern->name)
-                                          : ""));
+                                          : ""),
+        contracted.second != nullptr ? dense_product(stm) : "");
     if (const auto& why = contracted.why_not)
       report(RemarkKind::missed, stm.location, why->code,
              fmt::format("the sum over `{}` goes {} by {}, not by tiles: {}", pattern.name, along, along, why->message),
@@ -411,14 +415,22 @@ class Sparsifier {
     }
   }
 
-  void applied(const Stm& stm, std::string code, const Pattern& pattern, std::string message) const {
+  // What the statement makes, if it multiplies two sparse matrices.
+  std::string dense_product(const Stm& stm) const {
+    return fmt::format("dense {}", print(result_.values.type(stm.pattern.front()), result_));
+  }
+
+  void applied(const Stm& stm, std::string code, const Pattern& pattern, std::string message,
+               std::string result = {}) const {
+    std::vector<std::pair<std::string, std::string>> facts{{"operand", pattern.name}};
+    if (!result.empty()) facts.emplace_back("result", std::move(result));
     context_.remark({.kind = RemarkKind::applied,
                      .pass = kSparsify,
                      .code = std::move(code),
                      .location = stm.location,
                      .function = function_.name,
                      .message = std::move(message),
-                     .facts = {{"operand", pattern.name}},
+                     .facts = std::move(facts),
                      .suggestion = {}});
   }
 
@@ -437,10 +449,13 @@ class Sparsifier {
                                                     : fmt::format("{}, which has the non-zeros of `{}`,", name,
                                                                   found->second.pattern->name)},
                                {"stores", print(result_.values.type(read.base), result_)},
+                               {"bytes", bytes_of(result_.values.type(read.base))},
                                {"reason", read.reason.message}},
                      .suggestion = read.reason.suggestion});
     why_dense_.emplace(read.base, read.reason.message);
   }
+
+  std::string bytes_of(const Type& type) const { return print(product(type.shape) * byte_size(type.element), result_); }
 
   void made_dense(Value dense) {
     const auto why = why_dense_.find(dense);

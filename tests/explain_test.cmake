@@ -126,7 +126,23 @@ want("dense copy +`A` is made dense, too, .n..n.f32: where `A` has no element")
 want("most would help: line 5: give the neutral element where the element is 0")
 # It is a warning of all commands that compile the program.
 aplc(0 c sparse.fut -o "${FOLDER}/sparse.c")
-want_error("sparse.fut:5:3: warning: #.sparse. has no effect here: `A` is stored and read as a dense matrix, .n..n.f32, since")
+want_error("sparse.fut:5:3: warning: `A` is copied to a dense .n..n.f32 .4.n.n bytes. and read as such: where")
+want_error("warning.sparse-became-dense")
+aplc(0 check sparse.fut)
+want_error("sparse.fut:5:3: warning: `A` is copied")
+aplc(2 c --Werror sparse.fut -o "${FOLDER}/sparse.c")
+want_error("sparse.fut:5:3: error: `A` is copied")
+# Products of two sparse matrices: the result is dense, and on GPUs elements of one operand are looked up.
+file(WRITE "${FOLDER}/square.fut" "#[sparse(A)]
+entry square [n] (A: [n][n]f32) = map (\\r -> map (\\c -> f32.sum (map2 (*) r c)) (transpose A)) A
+")
+aplc(0 explain square.fut "A=${cora}" --device=h200)
+want("SpMM +over the non-zeros of `A`, by a kernel of its own, elements of `A` are looked up in its rows, the result is a dense .n..n.f32")
+aplc(0 explain square.fut "A=${cora}")
+want("SpMM +over the non-zeros of `A`, by a kernel of its own, and over those of `A`, the result is a dense .n..n.f32")
+if(errors MATCHES "warning")
+  message(FATAL_ERROR "a product of sparse matrices is no operand that became dense:\n${errors}")
+endif()
 
 # Nests that make rows from rows of a sparse operand have no version that needs it as a dense matrix.
 foreach(target c cuda)

@@ -25,17 +25,17 @@ bool has_operands(const apl::Module& module) {
 }
 
 std::optional<apl::Diagnostic> made_dense_warning(const apl::Remark& remark) {
-  std::string array, stores, reason;
+  std::string array, stores, bytes, reason;
   for (const auto& [key, value] : remark.facts) {
     if (key == "array") array = value;
     if (key == "stores") stores = value;
+    if (key == "bytes") bytes = value;
     if (key == "reason") reason = value;
   }
   if (remark.pass != "sparsify" || remark.kind != apl::RemarkKind::missed || stores.empty()) return std::nullopt;
-  apl::Diagnostic warning =
-      apl::make_error(apl::Code::warning_attribute_ignored, remark.location,
-                      fmt::format("#[sparse] has no effect here: {} is stored and read as a dense matrix, {}, since {}",
-                                  array, stores, reason));
+  apl::Diagnostic warning = apl::make_error(
+      apl::Code::warning_sparse_became_dense, remark.location,
+      fmt::format("{} is copied to a dense {} ({} bytes) and read as such: {}", array, stores, bytes, reason));
   warning.severity = apl::Severity::warning;
   warning.hint = remark.suggestion;
   return warning;
