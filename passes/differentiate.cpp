@@ -15,7 +15,7 @@
 // out, and calls inside of what is differentiated are inlined.
 //
 // Reverse mode computes bodies of maps and branches again where it goes back through them, instead of keeping what they
-// computed: what nothing needs of them, simplify removes. Loops keep their parameters for each iteration. What goes
+// computed; what nothing needs of them is removed at the end. Loops keep their parameters for each iteration. What goes
 // back in a loop though it went forth in parallel gets a remark: scans of other operators than sums, histograms of
 // others than sums, and operators that read what varies.
 //
@@ -24,22 +24,43 @@
 // cotangents over the indices of a map are arrays first, as fuse may like them.
 #include "ir/differentiate.h"
 
+#include <set>
+
 #include "passes/pass.h"
+#include "passes/simplify/simplifier.h"
 
 namespace apl {
+
+namespace {
+
+// Of the functions that are not among `before`. What a derivative computes again and does not need would count as its
+// work: half of the multiplications of a product's.
+void remove_unneeded(Module& module, const std::vector<FunctionPtr>& before) {
+  const std::set<FunctionPtr> known(before.begin(), before.end());
+  for (FunctionPtr& function : module.functions) {
+    if (known.contains(function)) continue;
+    Function copy = *function;
+    if (remove_dead_code(copy, module.stage)) function = std::make_shared<const Function>(std::move(copy));
+  }
+}
+
+Result<Change> run_differentiate(Module& module, PassContext& context) {
+  if (!holds_derivatives(module)) return Change::no;
+  Result<Module> result = differentiate(module, context.remarks);
+  if (!result) return std::move(result).error();
+  remove_unneeded(*result, module.functions);
+  module = *std::move(result);
+  return Change::yes;
+}
+
+}  // namespace
 
 PassInfo differentiate_pass() {
   return {.name = "differentiate",
           .summary = "replace derivatives by what computes them",
           .takes = stage_bit(Stage::soac),
           .remark_codes = {{"sequential-derivative", "a derivative is a loop where the function is parallel"}},
-          .run = [](Module& module, PassContext& context) -> Result<Change> {
-            if (!holds_derivatives(module)) return Change::no;
-            Result<Module> result = differentiate(module, context.remarks);
-            if (!result) return std::move(result).error();
-            module = *std::move(result);
-            return Change::yes;
-          },
+          .run = run_differentiate,
           .required = true};
 }
 
