@@ -154,8 +154,10 @@ ModulePtr Modules::apply_lambda(const ModuleFunction& function, const ModulePtr&
   if (!given->wrong) {
     checker_.scope_.enter(own.param.name, given);
     const std::size_t first = checker_.out_.globals.size();
+    const std::string outside = std::exchange(inside_, "");
     result = module(*own.body);
     if (own.result) result = coerce(result, interface(*own.result), true, location);
+    inside_ = outside;
     for (std::size_t k = first; k < checker_.out_.globals.size(); ++k) checker_.out_.globals[k].applied = true;
   }
   checker_.scope_ = std::move(scope);
@@ -168,8 +170,8 @@ ModulePtr Modules::apply_typed(const ModuleFunction& function, const ModulePtr& 
   const InterfacePtr type = fresh(function.type);
   if (argument->function) return type->from->from ? abstract_module(fresh(type->to)) : wrong();
   Matching matching{.location = location, .opaque = false, .own = {type->from->own.begin(), type->from->own.end()}};
-  if (!match_types(*argument, *type->from, "", matching)) return wrong();
-  if (!match_constants(*argument, *type->from, "", matching)) return wrong();
+  if (!match_types(*argument, *type->from, inside_, matching)) return wrong();
+  if (!match_constants(*argument, *type->from, inside_, matching)) return wrong();
   const ModulePtr given = coerce(argument, type->from, false, location);
   if (given->wrong) return given;
   const InterfacePtr result = fresh(substitute(type->to, matching.inside));

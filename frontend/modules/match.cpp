@@ -42,8 +42,8 @@ ModulePtr Modules::coerce(const ModulePtr& module, const InterfacePtr& interface
   ModuleValue result;
   if ((interface->from != nullptr) != (module->function != nullptr)) {
     report(Code::type_mismatch, location,
-           kMismatch + (interface->from ? "a parametric module is expected"
-                                        : "it is parametric, but the module type has no parameter"));
+           interface->from ? "Cannot match non-parametric module with parametric module type."
+                           : "Cannot match parametric module with non-parametric module type.");
     return wrong();
   }
   if (interface->from) {
@@ -51,14 +51,15 @@ ModulePtr Modules::coerce(const ModulePtr& module, const InterfacePtr& interface
     function.module = module;
     function.type = interface;
     result.function = std::make_shared<const ModuleFunction>(std::move(function));
-    return std::make_shared<const ModuleValue>(std::move(result));
+    auto made = std::make_shared<const ModuleValue>(std::move(result));
+    return applying_ || fits_every_argument(made, location) ? made : wrong();
   }
   const int errors = checker_.errors_;
   Matching matching{.location = location, .opaque = opaque, .own = {interface->own.begin(), interface->own.end()}};
   matching.existential.insert(interface->existential.begin(), interface->existential.end());
-  if (!match_types(*module, *interface, "", matching)) return wrong();
-  if (!match_plain_types(*module, *interface, "", matching)) return wrong();
-  if (!match_constants(*module, *interface, "", matching)) return wrong();
+  if (!match_types(*module, *interface, inside_, matching)) return wrong();
+  if (!match_plain_types(*module, *interface, inside_, matching)) return wrong();
+  if (!match_constants(*module, *interface, inside_, matching)) return wrong();
   if (opaque) {
     for (const auto& [id, function] : matching.inside.abstracts) {
       TypeFunction implementation = function;
@@ -70,8 +71,15 @@ ModulePtr Modules::coerce(const ModulePtr& module, const InterfacePtr& interface
   } else {
     matching.shown.abstracts = matching.inside.abstracts;
   }
-  result.members = match_members(*module, *interface, "", matching);
+  result.members = match_members(*module, *interface, inside_, matching);
   return checker_.errors_ == errors ? std::make_shared<const ModuleValue>(std::move(result)) : wrong();
+}
+
+// Whether a parametric module takes every module that its type lets it take, and gives what that type says.
+bool Modules::fits_every_argument(const ModulePtr& function, Location location) {
+  const int errors = checker_.errors_;
+  apply(function, abstract_module(fresh(function->function->type->from)), location);
+  return checker_.errors_ == errors;
 }
 
 // Which types of the module implement the abstract ones.
@@ -81,8 +89,7 @@ bool Modules::match_types(const ModuleValue& module, const Interface& interface,
   for (const auto& [name, wanted] : interface.types) {
     const TypeBindingPtr actual = member_type(module, name);
     if (!actual)
-      report(Code::type_mismatch, matching.location,
-             kMismatch + "it does not define a type named \"" + path + name + "\"",
+      report(Code::type_mismatch, matching.location, "Module does not define a type named \"" + path + name + "\"",
              {{"the module type asks for it here", wanted->location}});
     const bool fits = actual && match_type(path + name, *wanted, *actual, matching.location, kMismatch);
     all = all && fits;
@@ -97,12 +104,11 @@ bool Modules::match_types(const ModuleValue& module, const Interface& interface,
   for (const auto& [name, wanted] : interface.modules) {
     const auto actual = module.members.modules.find(name);
     if (actual == module.members.modules.end()) {
-      report(Code::type_mismatch, matching.location,
-             kMismatch + "it does not define a module named \"" + path + name + "\"");
+      report(Code::type_mismatch, matching.location, "Module does not define a module named \"" + path + name + "\"");
       all = false;
     } else if (!wanted->from && actual->second->function) {
       report(Code::type_mismatch, matching.location,
-             kMismatch + "\"" + path + name + "\" is a parametric module, and its module type has no parameter");
+             "Cannot match parametric module with non-parametric module type: \"" + path + name + "\"");
       all = false;
     } else if (!wanted->from) {
       all = match_types(*actual->second, *wanted, path + name + ".", matching) && all;
@@ -210,7 +216,7 @@ std::string Modules::spec_text(const std::string& name, const Interface::Value& 
 void Modules::report_missing(const std::string& name, const std::string& path, const Interface::Value& wanted,
                              const Matching& matching) {
   report(Code::type_mismatch, matching.location,
-         kMismatch + "it does not define a value \"" + path + name +
+         "Module does not define a value named \"" + path + name +
              "\": " + spec_text(name, wanted, store_.substitute(wanted.type, matching.inside)) + " is expected",
          {{"the module type asks for it here", wanted.spec ? wanted.spec->name_location : Location{}}});
 }
@@ -238,8 +244,8 @@ void Modules::match_abbreviation(const std::string& name, const TypeBinding& wan
   const Ty given = with_any_sizes(store_.apply(actual.function, types, sizes));
   if (!checker_.unifier_.unify(expected, given)) return;
   report(Code::type_mismatch, matching.location,
-         kMismatch + "it defines " + type_text(name, wanted) + " = " + store_.to_text(given) +
-             ", but module type requires " + type_text(name, wanted) + " = " + store_.to_text(expected),
+         "Module defines " + type_text(name, wanted) + " = " + store_.to_text(given) + ", but module type requires " +
+             type_text(name, wanted) + " = " + store_.to_text(expected),
          {{"the module type asks for it here", wanted.location}});
 }
 
@@ -260,8 +266,10 @@ Environment Modules::match_members(const ModuleValue& module, const Interface& i
   for (const auto& [name, wanted] : interface.modules) {
     const ModulePtr inner = module.members.modules.at(name);
     if (wanted->from) {
-      result.modules.emplace(name,
-                             coerce(inner, substitute(wanted, matching.inside), matching.opaque, matching.location));
+      const std::string outside = std::exchange(inside_, path + name + ".");
+      const ModulePtr made = coerce(inner, substitute(wanted, matching.inside), matching.opaque, matching.location);
+      inside_ = outside;
+      result.modules.emplace(name, made);
       continue;
     }
     const std::string outer = std::exchange(path_, path_ + name + ".");
@@ -341,8 +349,8 @@ std::optional<Target> Modules::match_value(const std::string& name, const std::s
                                  : store_.to_text(given);
     if (const auto clash = checker_.unifier_.unify(expected, given)) {
       checker_.mismatch(*clash, matching.location, expected, given,
-                        "Module type specifies " + spec_text(path + name, wanted, inside) +
-                            ", but the module defines \"" + name + "\" as " + text);
+                        "Module type specifies " + spec_text(path + name, wanted, inside) + ", but module provides \"" +
+                            name + "\" as " + text);
       return std::nullopt;
     }
     checker_.generalise(inside, 0, nullptr, sizes);

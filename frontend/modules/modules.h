@@ -95,6 +95,7 @@ class Modules {
     std::map<BinderId, Target> constants = {};
   };
   ModulePtr coerce(const ModulePtr& module, const InterfacePtr& interface, bool opaque, Location location);
+  bool fits_every_argument(const ModulePtr& function, Location location);
   bool match_types(const ModuleValue& module, const Interface& interface, const std::string& path, Matching& matching);
   bool match_type(const std::string& name, const TypeBinding& wanted, const TypeBinding& actual, Location location,
                   const std::string& mismatch);
@@ -131,7 +132,8 @@ class Modules {
   Checker& checker_;
   TypeStore& store_;
   std::vector<ModulePtr> files_;
-  std::string path_;  // of the module being evaluated, with a dot at its end
+  std::string path_;    // of the module being evaluated, with a dot at its end
+  std::string inside_;  // of a parametric module that is matched with its module type, in the module around it
   int applications_ = 0;
   int depth_ = 0;  // of applications
   bool in_module_ = false;

@@ -53,11 +53,11 @@ Token Parser::expect_name(std::string_view what) {
 }
 
 std::string Parser::expected(std::string_view what) const {
-  // `'def'` in our words is `"def"` in Futhark's.
   const std::string next = peek().describe();
   const bool quoted = next.size() > 2 && next.front() == '\'';
-  return "Unexpected " + (quoted ? "\"" + next.substr(1, next.size() - 2) + "\"" : next) + ": expected " +
-         std::string(what) + " before " + next;
+  if (what == "'in'" && (next == "'def'" || next == "'type'" || next == "'module'"))
+    return "Unexpected \"" + next.substr(1, next.size() - 2) + "\" - missing \"in\"?";
+  return "Unexpected " + std::string(quoted ? "token: " : "") + next + ", expected " + std::string(what);
 }
 
 void Parser::fail_expected(std::string_view what) {

@@ -81,6 +81,8 @@ Ty Checker::apply(const Expr& expr, Ty function, const std::string& name, const 
     for (std::size_t k = 0; k < arguments.size(); ++k) {
       if (std::holds_alternative<LambdaExpr>(arguments[k]->node) != lambdas) continue;
       const Ty actual = infer(*arguments[k], wanted[k]);
+      if (std::holds_alternative<Hole>(arguments[k]->node))
+        holes_.back().what = " arising from use as function argument";
       failed = failed || store_.get_if<TyError>(actual);
       if (failed) continue;  // what follows from a wrong argument is not said
       const auto clash = unifier_.unify_open(wanted[k], actual, lifted, opening.markers);

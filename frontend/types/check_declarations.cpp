@@ -287,6 +287,7 @@ void Checker::finish_definition(Global& global, const Definition& definition) {
   if (!failed_ && global.entry) check_entry(global, definition);
   numbers_.clear();
   instances_.clear();
+  holes_.clear();
   let_sizes_.clear();
 }
 
@@ -385,6 +386,14 @@ void Checker::check_size_params(const Global& global, const Definition& definiti
 }
 
 void Checker::check_ambiguous() {
+  for (const Open& hole : std::exchange(holes_, {}))
+    with_sizes(hole.type, [&](Size size) {
+      if (!store_.get_if<SizeVar>(size)) return size;
+      report(Code::type_ambiguous, hole.location,
+             "Ambiguous size" + hole.what + ": nothing says what the size of this hole is");
+      store_.bind(size, store_.constant(0));
+      return size;
+    });
   for (const Open& open : instances_) {
     // Nothing says what the type is, so nothing depends on it.
     if (open.type && store_.get_if<TyVar>(open.type)) store_.bind(open.type, store_.unit());

@@ -382,7 +382,9 @@ void Checker::open_module(const ModuleValue& module) {
 // `???` may be of any type; it fails when the program gets there.
 Ty Checker::infer_hole(const Expr& expr) {
   warn(Code::warning_ambiguous, expr.location, "Hole: this expression has no value yet.");
-  return fresh(expr.location);
+  const Ty type = fresh(expr.location);
+  holes_.push_back({type, {}, expr.location, {}});
+  return type;
 }
 
 Ty Checker::infer_variable(const Expr& expr, const Name& name) {

@@ -296,6 +296,7 @@ class Checker {
     bool lifted = false;  // the type of a lifted type parameter
   };
   std::vector<Open> instances_;  // must be known in the end
+  std::vector<Open> holes_;
   struct PendingField {
     Ty record;
     std::string name;

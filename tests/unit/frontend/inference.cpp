@@ -177,6 +177,7 @@ TEST_CASE("what is wrong is refused with its code and place") {
            {"entry e (g: i32 -> i32) = g 1", "type.mismatch@1:7", "function type"},
            {"entry e [n] (x: i32) : [n]i32 = replicate n x", "type.ambiguous@1:7", "Entry point"},
            {"def f [n] (x: i32) = x", "type.ambiguous@1:7", "Size [n] unused in pattern"},
+           {"def f = f32.sum ???", "warning.ambiguous@1:17", "Ambiguous size arising from use as function argument"},
            {"def f [n] (g: [n]i64 -> i64) : i64 = n def h = f (\\xs -> xs[0])", "type.ambiguous@1:48",
             "Ambiguous size"},
            {"def f (xs: []i32, b: bool) = map (\\i : [b]i32 -> replicate 3 i) xs", "type.mismatch@1:41", "bool"},

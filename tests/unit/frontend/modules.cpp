@@ -101,7 +101,15 @@ TEST_CASE("messages about modules name what is required and what there is") {
             "parametric"},
            {"module type s = { module inner: { type t } } module m : s with inner.t = bool = { module inner = { type t "
             "= i32 } }",
-            "it defines type inner.t = i32, but module type requires type inner.t = bool"},
+            "Module defines type inner.t = i32, but module type requires type inner.t = bool"},
+           {"module type c = { type t val x : t } module type o = { module m: (X: c) -> c } module n : o = { module m "
+            "(X: "
+            "c with t = i64) : c = { type t = i64 def x = X.x + 1 } }",
+            "but module type requires type m.t = i64"},
+           {"module type s = { module m: (X: { type t val x : t }) -> { val y : i32 } } module n : s = { module m (X: "
+            "{ "
+            "type t val x : t }) = { def y = X.x } }",
+            "Module type specifies val m.y : i32, but module provides"},
            {"module type s = { type t '^a } module type u = s with t 'a = a", "Cannot refine a type"},
            {"module type s = { val f : (quux: i32) -> (quux: i32) -> i32 }", "\"quux\" also bound at 1:28"},
        }) {

@@ -171,10 +171,10 @@ TEST_CASE("several errors are reported in one run") {
   std::vector<std::string> messages;
   for (const Diagnostic& d : parsed.diagnostics) messages.push_back(d.message);
   CHECK(messages == std::vector<std::string>{
-                        "Unexpected \"def\": expected an expression before 'def'",
-                        "Unexpected \"def\": expected ')' before 'def'",
-                        "Unexpected \"let\": expected '=' before 'let'",
-                        "Unexpected \"def\": expected 'in' before 'def'",
+                        "Unexpected token: 'def', expected an expression",
+                        "Unexpected token: 'def', expected ')'",
+                        "Unexpected token: 'let', expected '='",
+                        "Unexpected \"def\" - missing \"in\"?",
                     });
   CHECK(parsed.diagnostics[0].location.line == 2);
   CHECK(parsed.diagnostics[2].location == Location{5, 3, 5, 5});
@@ -187,18 +187,18 @@ TEST_CASE("errors name the place and what was expected") {
     std::string text, place, message;
   };
   for (const Case& c : std::vector<Case>{
-           {"def = 1", "syntax.error@1:5", "Unexpected \"=\": expected a name before '='"},
-           {"def f (x = 1", "syntax.error@1:10", "Unexpected \"=\": expected ')' before '='"},
-           {"foo", "syntax.error@1:1", "Unexpected \"foo\": expected a declaration before 'foo'"},
-           {"def f = if x then y", "syntax.error@1:20", "Unexpected end of file: expected 'else' before end of file"},
+           {"def = 1", "syntax.error@1:5", "Unexpected token: '=', expected a name"},
+           {"def f (x = 1", "syntax.error@1:10", "Unexpected token: '=', expected ')'"},
+           {"foo", "syntax.error@1:1", "Unexpected token: 'foo', expected a declaration"},
+           {"def f = if x then y", "syntax.error@1:20", "Unexpected end of file, expected 'else'"},
            {"def f = a @ b", "syntax.error@1:11", "this character means nothing here"},
            {"def x ! y = 1", "syntax.error@1:7", "'!' is a prefix operator and cannot be used as infix operator"},
            {"def (a, b) = 1", "syntax.error@1:5", "Cannot bind patterns at top level; bind a single name instead"},
-           {"def f x = match x", "syntax.error@1:18", "Unexpected end of file: expected 'case' before end of file"},
-           {"module m = def", "syntax.error@1:12", "Unexpected \"def\": expected a module before 'def'"},
-           {"module type t = { val x }", "syntax.error@1:25", "Unexpected \"}\": expected ':' before '}'"},
-           {"import lib", "syntax.error@1:8", "Unexpected \"lib\": expected the path of a file in quotes before 'lib'"},
-           {"type t = #a | b", "syntax.error@1:15", "Unexpected \"b\": expected a constructor before 'b'"},
+           {"def f x = match x", "syntax.error@1:18", "Unexpected end of file, expected 'case'"},
+           {"module m = def", "syntax.error@1:12", "Unexpected token: 'def', expected a module"},
+           {"module type t = { val x }", "syntax.error@1:25", "Unexpected token: '}', expected ':'"},
+           {"import lib", "syntax.error@1:8", "Unexpected token: 'lib', expected the path of a file in quotes"},
+           {"type t = #a | b", "syntax.error@1:15", "Unexpected token: 'b', expected a constructor"},
        }) {
     CAPTURE(c.text);
     const test::Outcome outcome = test::check_text(c.text);
