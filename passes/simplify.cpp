@@ -31,7 +31,7 @@ namespace apl {
 
 bool simplify_once(Function& function, const Module& module) {
   const bool simpler = Simplifier(function, module).run();
-  const bool smaller = remove_dead_code(function, module.stage);
+  const bool smaller = remove_dead_code(function, module);
   return simpler || smaller;
 }
 

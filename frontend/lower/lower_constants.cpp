@@ -1,5 +1,7 @@
 // Constants: definitions without parameters. One that costs more than a few scalar operations becomes a function of its
-// own, which programs call once for each context (ir/constants.h); others are computed where they are used.
+// own, which programs call once for each context (ir/constants.h); others are computed where they are used. Integers
+// and booleans that the interpreter computes are what it says:
+//   def p = loop x = 0u64 for c in "12345" do x * 10 + u64.u8 (c - '0')   =>   12345u64 wherever p is read
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "frontend/lower/lowerer.h"
 #include "ir/attributes.h"
 #include "ir/interpret.h"
+#include "ir/places.h"
 #include "ir/walk.h"
 
 namespace apl::frontend {
@@ -20,6 +23,10 @@ constexpr std::int64_t kFewElements = 32;
 constexpr std::int64_t kFewTrips = 4096;
 // Arrays of the constants that are evaluated here to see whether they fail.
 constexpr std::int64_t kMostEvaluated = 4096;
+// Of maps of constants that the compiler computes.
+constexpr std::int64_t kMostWidth = 65536;
+// How often they may run as many bodies.
+constexpr int kPatience = 8;
 
 std::optional<std::int64_t> count_of(const std::vector<Poly>& sizes) { return product(sizes).constant(); }
 
@@ -112,19 +119,61 @@ void add_callees(const Module& module, const Function& function, Module& to) {
   });
 }
 
-// Whether evaluating the constant is an error of the program.
-bool fails(const Module& module, const Function& function) {
+// A program that is nothing but the constant, as its entry.
+Module program_of(const Module& module, const Function& function) {
   Module alone;
   Function entry = function;
   entry.name = "a constant";  // no function of the program is called so
   entry.entry = EntryInfo{.name = entry.name, .params = {}, .param_values = {}, .results = {}};
   alone.functions.push_back(std::make_shared<const Function>(std::move(entry)));
   add_callees(module, function, alone);
-  bool stopped = false;
+  for (FunctionPtr& each : alone.functions) each = without_places(*each);
+  return alone;
+}
+
+// `patience`: how often 65,536 bodies may run.
+Result<std::vector<HostValue>> evaluate(const Module& alone, int patience, bool& stopped) {
   InterpretOptions options;
-  options.stop = [&] { return stopped = true; };  // asked after some thousand bodies
-  const auto made = interpret(alone, "a constant", {}, options);
+  options.stop = [&] { return stopped = --patience <= 0; };
+  return interpret(alone, "a constant", {}, options);
+}
+
+// Whether evaluating the constant is an error of the program.
+bool fails(const Module& module, const Function& function) {
+  bool stopped = false;
+  const auto made = evaluate(program_of(module, function), 1, stopped);
   return !made && !stopped && code_fault(made.error().code) == Fault::program;
+}
+
+// Whether the interpreter computes it bit for bit as the program would, and quickly as far as sizes say: floats may be
+// rounded otherwise there.
+bool is_exact(const Function& function) {
+  bool exact = true;
+  const auto look = [&](Value v) { exact = exact && !is_float(function.type(v).element); };
+  for_each_stm(*function.body, [&](const Stm& stm) {
+    std::ranges::for_each(stm.pattern, look);
+    for_each_binder(stm.op, look);
+    const auto* screma = get_if<Screma>(stm);
+    const bool is_long = screma != nullptr && count_of(screma->widths).value_or(0) > kMostWidth;
+    for (const Value v : stm.pattern) exact = exact && count_of(function.type(v).shape).value_or(0) <= kMostWidth;
+    exact = exact && !is_long && !get_if<Derivative>(stm) && !get_if<GetSize>(stm) &&
+            !has_attribute(stm.attributes, attribute::trace);
+  });
+  return exact;
+}
+
+// Its integers and booleans, if it is nothing else and the compiler can compute them.
+std::vector<Scalar> known_scalars(const Module& module, const Function& function) {
+  for (const Type& type : function.results)
+    if (!type.is_scalar() || (!is_integer(type.element) && type.element != ScalarType::boolean)) return {};
+  const Module alone = program_of(module, function);
+  if (!std::ranges::all_of(alone.functions, [](const FunctionPtr& each) { return is_exact(*each); })) return {};
+  bool stopped = false;
+  const auto made = evaluate(alone, kPatience, stopped);
+  std::vector<Scalar> scalars;
+  if (made)
+    for (const HostValue& value : *made) scalars.push_back(value.at(0));
+  return scalars;
 }
 
 }  // namespace
@@ -140,7 +189,9 @@ StaticValue Lowerer::use_constant(const Closure::Definition& definition) {
   if (const auto known = known_.constants.find(key); known != known_.constants.end()) {
     value = known->second;
   } else {
-    value = kept == nullptr ? expand_definition(definition, {}) : *emit_call(*kept, {}, {});
+    value = kept == nullptr       ? expand_definition(definition, {})
+            : kept->known.empty() ? *emit_call(*kept, {}, {})
+                                  : with_leaves(kept->value, {kept->known.begin(), kept->known.end()});
     if (known_.constants.emplace(key, value).second) known_.new_constants.push_back(key);
   }
   if (!global.abstract) return value;
@@ -166,7 +217,14 @@ const Lowerer::Instance* Lowerer::kept_constant(std::uint32_t number) {
     unused_ = unused;
     found = constants_.emplace(number, std::move(instance)).first;
   }
-  return found->second.callable ? &found->second : nullptr;
+  return found->second.callable || !found->second.known.empty() ? &found->second : nullptr;
+}
+
+// What a constant becomes that is worth a function of its own: numbers, if the compiler can compute them.
+void Lowerer::keep_constant(const Global& global, const Function& function, Instance& result) const {
+  if (!is_kept(global, function)) return;
+  result.known = known_scalars(module_, function);
+  result.callable = result.known.empty();
 }
 
 // Whether a constant is worth a function of its own: it is made of many elements or in long loops, is a scalar of

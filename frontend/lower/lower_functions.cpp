@@ -304,7 +304,7 @@ Lowerer::Instance Lowerer::make_instance(const InstanceKey& key, const std::stri
   for (const auto& [size, name] : decided) function.result_sizes.push_back(name);
   function.body = builder.finish(results);
   if (constant) {
-    result.callable = is_kept(global, function);
+    keep_constant(global, function, result);
   } else {
     result.callable = narrow.empty() && (decided.empty() || !is_short(*function.body) ||
                                          has_attribute(function.attributes, attribute::noinline));

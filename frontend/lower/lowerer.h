@@ -254,6 +254,7 @@ class Lowerer {
   StaticValue use_constant(const Closure::Definition& definition);
   const Instance* kept_constant(std::uint32_t global);
   bool is_kept(const Global& global, const Function& function) const;
+  void keep_constant(const Global& global, const Function& function, Instance& result) const;
 
   // lower_functions.cpp
   struct Instance {
@@ -261,6 +262,7 @@ class Lowerer {
     StaticValue value;                // the result's form, on values of the function
     std::vector<std::string> names;   // of the source's parameters
     std::vector<std::size_t> counts;  // how many values each of them became
+    std::vector<Scalar> known;        // of a constant whose numbers the compiler computed
     bool callable = false;            // else its result has sizes that only it knows, or it has parameters that are
                                       // kept in another type: calls are expanded
   };

@@ -3,11 +3,14 @@
 //   choose first { a when false ... b ... c } => b, without what cannot run
 //   loop {x} = {a} for i < 0 => a            loop for i < 1 => the body once
 //   a loop parameter that every iteration leaves alone => its initial value
-//   loop {x = 1} for i < 5 { x * 3 } => 243  where nothing else is known outside but arrays of constants
+//   loop {x = 1} for i < 5 { x * 3 } => 243  where nothing else is known outside but arrays of constants; it may call
+//                                            functions of which the same holds
+//   apply f(3, 4) => its result              the same
 #include <algorithm>
 #include <range/v3/view/zip.hpp>
 
 #include "ir/interpret.h"
+#include "ir/places.h"
 #include "passes/simplify/simplifier.h"
 
 namespace apl {
@@ -17,8 +20,9 @@ namespace {
 // Loops of more iterations run when the program does.
 constexpr std::int64_t kMostConstantTrips = 4096;
 
-// Whether the interpreter computes bit for bit what the program would: floats may be rounded otherwise there.
-bool is_exact(const Body& body, const ValueTable& values) {
+// Whether the interpreter computes bit for bit what the program would: floats may be rounded otherwise there. Adds the
+// functions that are called to `callees`.
+bool is_exact(const Module& module, const Body& body, const ValueTable& values, std::vector<FunctionPtr>& callees) {
   bool exact = true;
   const auto look = [&](Value v) { exact = exact && !values.type(v).is_memory() && !is_float(values.type(v).element); };
   for_each_stm(body, [&](const Stm& stm) {
@@ -26,8 +30,17 @@ bool is_exact(const Body& body, const ValueTable& values) {
     for_each_binder(stm.op, look);
     const Loop* inner = get_if<Loop>(stm);
     const auto trips = inner != nullptr && inner->index ? inner->bound.constant() : std::nullopt;
-    exact = exact && stm.attributes.empty() && !get_if<Apply>(stm) && !get_if<GetSize>(stm) &&
-            !get_if<Derivative>(stm) && (!trips || *trips <= kMostConstantTrips);
+    exact = exact && stm.attributes.empty() && !get_if<GetSize>(stm) && !get_if<Derivative>(stm) &&
+            (!trips || *trips <= kMostConstantTrips);
+    const Apply* call = get_if<Apply>(stm);
+    if (!exact || call == nullptr) return;
+    const auto is_callee = [&](const FunctionPtr& each) { return each->name == call->function; };
+    if (std::ranges::any_of(callees, is_callee)) return;
+    const auto callee = std::ranges::find_if(module.functions, is_callee);
+    exact = callee != module.functions.end() && !(*callee)->entry;
+    if (!exact) return;
+    callees.push_back(*callee);
+    exact = is_exact(module, *(*callee)->body, (*callee)->values, callees);
   });
   return exact;
 }
@@ -35,9 +48,8 @@ bool is_exact(const Body& body, const ValueTable& values) {
 }  // namespace
 
 // Nothing where it fails or takes long: that is for the program to do.
-Fired Simplifier::constant_loop(const Stm& stm, const Loop& op) {
+Fired Simplifier::computed(const Stm& stm) {
   if (module_.stage != Stage::soac || !stm.attributes.empty()) return Fired::none;
-  if (op.index && op.bound.constant().value_or(kMostConstantTrips + 1) > kMostConstantTrips) return Fired::none;
   const auto is_scalar = [&](Value v) { return function_.values.type(v).is_scalar(); };
   if (stm.pattern.empty() || !std::ranges::all_of(stm.pattern, is_scalar)) return Fired::none;
   Body body;
@@ -47,10 +59,11 @@ Fired Simplifier::constant_loop(const Stm& stm, const Loop& op) {
     if (literal == nullptr || !std::ranges::all_of(literal->elements, is_constant)) return Fired::none;
     body.stms.push_back({.pattern = {outside}, .op = *literal, .location = {}, .certificates = {}, .attributes = {}});
   }
-  body.stms.push_back({.pattern = stm.pattern, .op = op, .location = {}, .certificates = {}, .attributes = {}});
-  if (!is_exact(body, function_.values)) return Fired::none;
+  body.stms.push_back({.pattern = stm.pattern, .op = stm.op, .location = {}, .certificates = {}, .attributes = {}});
+  std::vector<FunctionPtr> callees;
+  if (!is_exact(module_, body, function_.values, callees)) return Fired::none;
   Function function;
-  function.name = "constant";
+  function.name = "a constant";  // no function of the program is called so
   EntryInfo entry{.name = function.name, .params = {}, .results = {}};
   for (const Value v : stm.pattern) {
     body.results.emplace_back(v);
@@ -64,9 +77,10 @@ Fired Simplifier::constant_loop(const Stm& stm, const Loop& op) {
                              [](const Location&) { return Location{}; });
   Module module;
   module.stage = Stage::soac;
+  for (const FunctionPtr& callee : callees) module.functions.push_back(without_places(*callee));
   module.functions.push_back(std::make_shared<const Function>(std::move(function)));
   const auto stop = [] { return true; };  // asked after 65,536 bodies
-  const auto made = interpret(module, "constant", {}, {.parameters = {}, .stop = stop, .reduced = {}});
+  const auto made = interpret(module, "a constant", {}, {.parameters = {}, .stop = stop, .reduced = {}});
   if (!made) return Fired::none;
   for (const auto& [value, result] : ranges::views::zip(stm.pattern, *made)) bind(value, result.at(0));
   return Fired::gone;
@@ -111,6 +125,11 @@ Fired Simplifier::branch(Stm& stm, const If& op) {
   return Fired::none;  // dead code removal drops the results that nobody reads now
 }
 
+Fired Simplifier::call(const Stm& stm, const Apply& op) {
+  const auto is_constant = [](const Operand& x) { return x.is_constant(); };
+  return std::ranges::all_of(op.arguments, is_constant) ? computed(stm) : Fired::none;
+}
+
 Fired Simplifier::loop(Stm& stm, const Loop& op) {
   const bool counts = static_cast<bool>(op.index);
   const std::optional<std::int64_t> trips = counts ? op.bound.constant() : std::nullopt;
@@ -125,7 +144,8 @@ Fired Simplifier::loop(Stm& stm, const Loop& op) {
     for (const auto& [made, result] : ranges::views::zip(stm.pattern, op.body->results)) bind(made, rewrite(result));
     return Fired::gone;
   }
-  if (constant_loop(stm, op) == Fired::gone) return Fired::gone;
+  const bool is_short = !counts || trips.value_or(kMostConstantTrips + 1) <= kMostConstantTrips;
+  if (is_short && computed(stm) == Fired::gone) return Fired::gone;
   // The first parameter of a while loop is its condition.
   for (std::size_t k = counts ? 0 : 1; k < op.params.size(); ++k) {
     if (replaced_.contains(op.params[k])) continue;

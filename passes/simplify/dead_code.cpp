@@ -1,5 +1,6 @@
 // Removes what nothing needs: statements, results of branches, loops, soacs and kernels, inputs of soacs, parameters
-// of loops. Checks, and what can fail in the same way, stay: a program that fails must go on failing.
+// of loops. Checks, calls of functions that have some, and what can fail in the same way, stay: a program that fails
+// must go on failing.
 //
 // At the memory stage what writes to an array's memory stays, too, even if nobody reads the array by that name.
 //
@@ -8,6 +9,8 @@
 // something.
 #include <algorithm>
 #include <map>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "passes/simplify/simplifier.h"
@@ -16,9 +19,10 @@ namespace apl {
 
 class DeadCode {
  public:
-  DeadCode(Function& function, Stage stage)
+  DeadCode(Function& function, const Module& module)
       : function_(function),
-        placed_(stage == Stage::memory),
+        module_(module),
+        placed_(module.stage == Stage::memory),
         used_(function.values.size(), false),
         sources_(function.values.size()) {}
 
@@ -84,7 +88,8 @@ class DeadCode {
   // Whether it must run even if nobody reads its results.
   bool must_keep(const Stm& stm) { return writes(stm) || must_keep(stm.op); }
   bool must_keep(const Op& op) {
-    if (std::holds_alternative<Assert>(op) || std::holds_alternative<Apply>(op)) return true;
+    if (std::holds_alternative<Assert>(op)) return true;
+    if (const Apply* call = std::get_if<Apply>(&op)) return call_can_fail(call->function);
     if (std::holds_alternative<Iota>(op) || std::holds_alternative<Replicate>(op) ||
         std::holds_alternative<Scratch>(op)) {
       return false;
@@ -94,6 +99,22 @@ class DeadCode {
     for_each_body(op, [&](const BodyPtr& body) { inside = inside || must_keep(*body); });
     return inside;
   }
+  // Whether a call of the function can end the program. Of one that calls itself, and of one that is not here, nobody
+  // knows.
+  bool call_can_fail(const std::string& name) {
+    const auto [found, fresh] = call_can_fail_.try_emplace(name, true);
+    const Function* callee = fresh ? module_.find(name) : nullptr;
+    if (callee == nullptr) return found->second;
+    bool fails = false;
+    for_each_stm(*callee->body, [&](const Stm& stm) {
+      const Apply* call = get_if<Apply>(stm);
+      const bool makes = get_if<Iota>(stm) || get_if<Replicate>(stm) || get_if<Scratch>(stm);
+      if (fails || has_bodies(stm.op) || makes) return;
+      fails = call != nullptr ? call_can_fail(call->function) : can_fail(stm.op, callee->values);
+    });
+    return call_can_fail_[name] = fails;
+  }
+
   bool must_keep(const Body& body) {
     const auto [found, fresh] = must_keep_.try_emplace(&body, false);
     if (fresh) {
@@ -376,6 +397,8 @@ class DeadCode {
   }
 
   Function& function_;
+  const Module& module_;
+  std::unordered_map<std::string, bool> call_can_fail_;
   bool placed_;                  // arrays have memory
   std::vector<bool> used_;       // by value id
   std::vector<Value> pending_;   // used, and not yet followed
@@ -387,6 +410,6 @@ class DeadCode {
   bool changed_ = false;
 };
 
-bool remove_dead_code(Function& function, Stage stage) { return DeadCode(function, stage).run(); }
+bool remove_dead_code(Function& function, const Module& module) { return DeadCode(function, module).run(); }
 
 }  // namespace apl

@@ -297,6 +297,7 @@ Fired Simplifier::apply_rules(Stm& stm) {
   if (const auto* o = std::get_if<If>(&op)) return branch(stm, *o);
   if (const auto* o = std::get_if<Choose>(&op)) return choose(stm, *o);
   if (const auto* o = std::get_if<Loop>(&op)) return loop(stm, *o);
+  if (const auto* o = std::get_if<Apply>(&op)) return call(stm, *o);
   if (const auto* o = std::get_if<Screma>(&op)) return screma(stm, *o);
   if (const auto* o = std::get_if<Scatter>(&op)) return scatter(stm, *o);
   return Fired::none;

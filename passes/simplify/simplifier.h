@@ -115,7 +115,8 @@ class Simplifier {
   Fired branch(Stm& stm, const If& op);
   Fired choose(Stm& stm, const Choose& op);
   Fired loop(Stm& stm, const Loop& op);
-  Fired constant_loop(const Stm& stm, const Loop& op);
+  Fired computed(const Stm& stm);
+  Fired call(const Stm& stm, const Apply& op);
   Fired screma(Stm& stm, const Screma& op);
   Fired scatter(Stm& stm, const Scatter& op);
   template <class Soac>
@@ -177,6 +178,6 @@ const T* Simplifier::definition(const Operand& operand) const {
 }
 
 // Removes statements, results, inputs and loop parameters that nothing needs. True if something changed.
-bool remove_dead_code(Function& function, Stage stage);
+bool remove_dead_code(Function& function, const Module& module);
 
 }  // namespace apl

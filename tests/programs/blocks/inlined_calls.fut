@@ -27,7 +27,7 @@
 
 -- ==
 -- entry: constant
--- input { 1 } error: ^Error: 47:32: error: division by zero.*\].49:12: note: called from here.72:37: note: called from here.$
+-- input { 1 } error: ^Error: 47:32: error: division by zero.*\].49:12: note: called from here.$
 
 -- An array that cannot be made.
 -- ==
