@@ -132,11 +132,11 @@ Scalar convert(const Scalar& value, ScalarType to, bool same_bits = false);
 // to the compiler's options which of two zeros is the smaller one.
 template <class Float>
 constexpr Float smaller_number(Float a, Float b) {
-  return a != a ? b : b < a ? b : a;
+  return a != a ? b : b < a ? b : a;  // NOLINT(misc-redundant-expression): NaN
 }
 template <class Float>
 constexpr Float larger_number(Float a, Float b) {
-  return a != a ? b : b > a ? b : a;
+  return a != a ? b : b > a ? b : a;  // NOLINT(misc-redundant-expression): NaN
 }
 
 }  // namespace apl

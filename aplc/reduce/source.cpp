@@ -170,7 +170,7 @@ class SourceReducer {
     std::string text;
     for (const std::size_t k : kept) {
       std::string binding = piece(part.bindings[k]);
-      if (!binding.starts_with("let")) binding = "let " + binding;
+      if (!binding.starts_with("let")) binding.insert(0, "let ");
       text += binding + "\n  ";
     }
     return text + (kept.empty() ? "" : "in ") + piece(part.children.back());
