@@ -173,7 +173,7 @@ void run(const EmitOptions& options, const apl::Dialect& dialect, int& exit) {
 
 void add_c(CLI::App& app, int& exit) {
   auto options = std::make_shared<EmitOptions>();
-  CLI::App* command = app.add_subcommand("c", "print the generated C (C11 with OpenMP), or make a library or program");
+  CLI::App* command = app.add_subcommand("c", "print the generated C (C11 with threads), or make a library or program");
   options->add_emission(*command, apl::c_dialect());
   command->callback([options, &exit] { run(*options, apl::c_dialect(), exit); });
 }

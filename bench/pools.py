@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Products on the CPU next to the thread pools of NumPy and torch in the same process.
+"""Programs on the CPU next to the thread pools of NumPy and torch in the same process.
 
-usage: pools.py LIBAPL.so [--size 512] [--calls 200] [--json FILE]
+usage: pools.py LIBAPL.so [--programs product,loop,both] [--size 512] [--calls 200] [--json FILE]
 
-Each row is a process of its own, in which the product is compiled after the libraries of the row have been imported and
+Programs are a product, a loop (the exponentials of all elements), and both: a product, and the softmax of its rows.
+Each row is a process of its own, in which the program is compiled after the libraries of the row have been imported and
 have run a product of their own: `alone`, next to each pool, and next to both. Between two measured calls each library
-multiplies once, as a program that uses them does. Rows of libraries that are not installed are left out. Times are medians in milliseconds; the ratio is to `alone`.
+multiplies once, as a program that uses them does. Rows of libraries that are not installed are left out. Times are
+medians in milliseconds; the ratio is to `alone`.
 """
 import argparse
 import ctypes
 import importlib.util
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -19,9 +22,23 @@ import time
 
 import results_file
 
-SOURCE = b"""entry mm [n][m][k] (A: [n][m]f32) (B: [m][k]f32) : [n][k]f32 =
+MULTIPLY = """def mm [n][m][k] (A: [n][m]f32) (B: [m][k]f32) : [n][k]f32 =
   map (\\a -> map (\\b -> f32.sum (map2 (*) a b)) (transpose B)) A
 """
+SOFTMAX = """def softmax [n] (xs: [n]f32) : [n]f32 =
+  let most = f32.maximum xs
+  let es = map (\\x -> f32.exp (x - most)) xs
+  let sum = f32.sum es
+  in map (/ sum) es
+"""
+# The source of each program, and what each element of its result is, where all elements of A are 1 and of B a half.
+PROGRAMS = {
+    "product": (MULTIPLY + "entry main [n][m][k] (A: [n][m]f32) (B: [m][k]f32) : [n][k]f32 = mm A B", lambda n: n / 2),
+    "loop": ("entry main [n][m] (A: [n][m]f32) (B: [n][m]f32) : [n][m]f32 = map2 (map2 (\\a b -> f32.exp (a - b))) A B",
+             lambda n: math.exp(0.5)),
+    "both": (MULTIPLY + SOFTMAX + "entry main [n][m][k] (A: [n][m]f32) (B: [m][k]f32) : [n][k]f32 = map softmax (mm A B)",
+             lambda n: 1 / n),
+}
 F32 = 10  # APL_TYPE_F32
 
 
@@ -30,10 +47,12 @@ class Input(ctypes.Structure):
                 ("shape", ctypes.POINTER(ctypes.c_int64)), ("data", ctypes.c_void_p), ("on_device", ctypes.c_int), ("matrix", ctypes.c_void_p)]
 
 
-class Product:
-    """The program, through the C API of `library`."""
+class Program:
+    """One of PROGRAMS, through the C API of `library`."""
 
-    def __init__(self, library, size):
+    def __init__(self, library, name, size):
+        text, wanted = PROGRAMS[name]
+        source, self.wanted = text.encode(), wanted(size)
         self.api = ctypes.CDLL(library)
         for name in ("apl_compiler_new", "apl_array_data"):
             getattr(self.api, name).restype = ctypes.c_void_p
@@ -41,7 +60,7 @@ class Product:
             getattr(self.api, name).restype = ctypes.c_char_p
         compiler = ctypes.c_void_p(self.api.apl_compiler_new())
         module, self.program = ctypes.c_void_p(), ctypes.c_void_p()
-        if (self.api.apl_parse_source(compiler, b"mm.fut", SOURCE, ctypes.c_size_t(len(SOURCE)), ctypes.byref(module))
+        if (self.api.apl_parse_source(compiler, b"main.fut", source, ctypes.c_size_t(len(source)), ctypes.byref(module))
                 or self.api.apl_program_load(compiler, module, b"c", ctypes.byref(self.program))):
             sys.exit(self.api.apl_compiler_error_text(compiler).decode())
         count = size * size
@@ -55,13 +74,13 @@ class Product:
         """Milliseconds of one call; the result is checked."""
         result, count = ctypes.c_void_p(), ctypes.c_size_t()
         start = time.perf_counter()
-        fault = self.api.apl_program_call(self.program, b"mm", self.inputs, ctypes.c_size_t(2), 1, ctypes.byref(result),
+        fault = self.api.apl_program_call(self.program, b"main", self.inputs, ctypes.c_size_t(2), 1, ctypes.byref(result),
                                           ctypes.c_size_t(1), ctypes.byref(count))
         elapsed = time.perf_counter() - start
         if fault:
             sys.exit(self.api.apl_program_error_text(self.program).decode())
         data = ctypes.cast(self.api.apl_array_data(result), ctypes.POINTER(ctypes.c_float))
-        if data[self.size + 1] != self.size / 2:
+        if not math.isclose(data[self.size + 1], self.wanted, rel_tol=1e-5):
             sys.exit(f"wrong result: {data[self.size + 1]}")
         self.api.apl_array_free(result)
         return elapsed * 1e3
@@ -85,20 +104,39 @@ def child(options):
     others = pools(options.child.split(","), options.size)
     for other in others:
         other()
-    product = Product(options.library, options.size)
+    program = Program(options.library, options.programs, options.size)
     for _ in range(5):
-        product.call()
+        program.call()
     times = []
     for _ in range(options.calls):
         for other in others:
             other()
-        times.append(product.call())
+        times.append(program.call())
     print(json.dumps({"median_ms": statistics.median(times), "least_ms": min(times), "most_ms": max(times)}))
+
+
+def rows_of(program, options):
+    """Measures a program alone and next to each pool that is there."""
+    rows = []
+    for names in ("alone", "numpy", "torch", "numpy,torch"):
+        missing = [name for name in names.split(",") if name != "alone" and importlib.util.find_spec(name) is None]
+        if missing:
+            print(f"{program:8} {names:12} left out: {' and '.join(missing)} not installed", flush=True)
+            continue
+        command = [sys.executable, __file__, options.library, "--size", str(options.size), "--calls", str(options.calls),
+                   "--programs", program, "--child", names]
+        row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        rows.append({"program": program, "pools": names, **row,
+                     "ratio": row["median_ms"] / rows[0]["median_ms"] if rows else 1})
+        print(f"{program:8} {names:12} {row['median_ms']:9.3f} ms  least {row['least_ms']:.3f}  ratio {rows[-1]['ratio']:.2f}",
+              flush=True)
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--calls", type=int, default=200)
     parser.add_argument("--json")
@@ -108,16 +146,8 @@ def main():
         child(options)
         return
     rows = []
-    for names in ("alone", "numpy", "torch", "numpy,torch"):
-        missing = [name for name in names.split(",") if name != "alone" and importlib.util.find_spec(name) is None]
-        if missing:
-            print(f"{names:12} left out: {' and '.join(missing)} not installed", flush=True)
-            continue
-        command = [sys.executable, __file__, options.library, "--size", str(options.size), "--calls", str(options.calls),
-                   "--child", names]
-        row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-        rows.append({"pools": names, **row, "ratio": row["median_ms"] / rows[0]["median_ms"] if rows else 1})
-        print(f"{names:12} {row['median_ms']:9.3f} ms  least {row['least_ms']:.3f}  ratio {rows[-1]['ratio']:.2f}", flush=True)
+    for program in options.programs.split(","):
+        rows += rows_of(program, options)
     if options.json:
         results_file.write(options.json, {"size": options.size, "cores": os.cpu_count(), "rows": rows})
 

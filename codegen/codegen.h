@@ -62,6 +62,7 @@ struct ProgramText {
   bool has_lazy_kernels = false;  // `host` has apl_lazy_kernels
   bool has_constants = false;     // and apl_constants
   bool has_kernels = false;       // and apl_kernel_text is not empty
+  bool has_threads = false;       // `host` includes threads.h: loops or products that may run in parallel
 };
 
 // `module` is at the memory stage and verified. Same text for the same input every time. What code generation

@@ -7,6 +7,7 @@ namespace apl {
 
 std::string_view context_header_text();  // backends/context.h, with the header of plans that it includes
 std::string_view scalar_header_text();   // backends/scalar.h, for host files
+std::string_view threads_header_text();  // backends/threads.h, for parallel loops on CPUs
 std::string_view packed_header_text();   // backends/packed.h, for contractions on CPUs
 std::string_view thread_pool_text();     // backends/thread_pool.h, for generated libraries
 std::string_view host_blocks_text();     // backends/host_blocks.h, for generated libraries

@@ -247,12 +247,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   out += fmt::format("#define APL_PROGRAM static\n#define APL_PLAN_API static\n#define APL_HAS_PLANS {}\n\n",
                      has_plans ? 1 : 0);
   // A program in process has the pool of the process.
-  const bool has_pool = !is_cuda && program->host.find("apl_packed_run(") != std::string::npos;
-  if (has_pool) out += "#define APL_WITH_THREAD_POOL 1\n\n";
-  if (program->host.find("#define APL_PACKED_BY_OPENMP 1") != std::string::npos)
-    out += "#define APL_PACKED_BY_OPENMP 1\n\n";
-  add(out, {context_header_text, scalar_header_text, packed_header_text});
-  if (has_pool) add(out, {thread_pool_text});
+  if (program->has_threads) out += "#define APL_WITH_THREAD_POOL 1\n\n";
+  add(out, {context_header_text, scalar_header_text, threads_header_text, packed_header_text});
   if (has_plans)
     add(out, {plan_shape_header_text, plan_shape_text, plan_cost_text, plan_enumerate_text, plan_select_text,
               plan_variant_text, plan_device_text});
@@ -284,6 +280,8 @@ Result<LibraryText> generate_library(const Module& module, Target target, const 
   if (has_sparse) add(out, {library_sparse_plan_text});
   out += "// ---- the program ----\n\n";
   out += inlined(program->host);
+  // After the program, whose names may be macros of the C library's headers for threads and signals.
+  if (program->has_threads) add(out, {thread_pool_text});
   out += "// ---- what it says of itself ----\n\n";
   out += library::api_tables(api);
   Writer self;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "codegen/kernel/c_string.h"
 #include "codegen/kernel/writer.h"
 #include "codegen/lower/lower.h"
@@ -88,11 +91,13 @@ Result<ProgramText> lower::generate_edited(const Module& module, Target target, 
   const auto mentions = [&](const char* name) {
     return kernels.find(name) != std::string::npos || entries.find(name) != std::string::npos;
   };
-  if (!target.on_device() && (mentions("apl_packed") || mentions("APL_SECTION"))) {
-    // The threads of its loops wait awake for the next one, where others would want to run.
-    if (mentions("#pragma omp parallel")) out.raw("#define APL_PACKED_BY_OPENMP 1\n");
-    out.raw("#include \"packed.h\"\n");
-  }
+  const bool has_packed = !target.on_device() && (mentions("apl_packed") || mentions("APL_SECTION"));
+  const auto runs_threads = [&] {
+    return std::ranges::any_of(std::array{"apl_loop(", "apl_sparse_run(", "apl_columns_at_once("}, mentions);
+  };
+  program.has_threads = has_packed || (!target.on_device() && runs_threads());
+  if (program.has_threads) out.raw("#include \"threads.h\"\n");
+  if (has_packed) out.raw("#include \"packed.h\"\n");
   out.raw("\n");
   out.open("APL_PROGRAM const struct apl_location apl_locations[] = {{");
   for (const lower::CheckLocation& check : file.locations)

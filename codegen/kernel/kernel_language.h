@@ -84,9 +84,9 @@ struct Stmt {
   std::int64_t unroll_by = 0;  // so many rounds at once; 0: all
   std::string pragma;          // C: before the loop
   std::string scan;            // C: OpenMP's between `body` and `else_body`, of a loop that scans in vectors
-  bool parallel = false;       // C: an OpenMP loop
-  ExprPtr worth;               // under this condition; null: always
-  int collapse = 1;
+  bool parallel = false;       // C: a loop whose rounds threads share (runtime/backends/threads.h)
+  ExprPtr elements;            // of it, if each takes a few operations: few are not worth threads; null: always worth
+  int collapse = 1;            // how many loops, this one and those right inside of it, threads share
   int check = 0, code = 0;
   std::vector<ExprPtr> numbers;  // of a failure or of an element that is stored, for its message
   Block body, else_body;

@@ -47,7 +47,7 @@ class Reads {
 
   void visit(const Block& block, bool in_branch) {
     for (const Stmt& s : block) {
-      for (const ExprPtr& e : {s.value, s.from, s.step, s.worth})
+      for (const ExprPtr& e : {s.value, s.from, s.step, s.elements})
         if (e) visit(*e, in_branch);
       // An element that is stored is not read, but its index may be.
       for (std::size_t k = 0; s.target && k < s.target->args.size(); ++k) visit(*s.target->args[k], in_branch);

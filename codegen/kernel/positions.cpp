@@ -29,7 +29,7 @@ bool mentions(const Expr& e, const std::string& name) {
 bool mentions(const Block& block, const std::string& name) {
   return std::ranges::any_of(block, [&](const Stmt& s) {
     const auto in = [&](const ExprPtr& e) { return e && mentions(*e, name); };
-    return in(s.target) || in(s.value) || in(s.from) || in(s.step) || in(s.worth) ||
+    return in(s.target) || in(s.value) || in(s.from) || in(s.step) || in(s.elements) ||
            std::ranges::any_of(s.numbers, in) || mentions(s.body, name) || mentions(s.else_body, name);
   });
 }

@@ -1,9 +1,8 @@
-// The printer of the kernel language: C11 with OpenMP, or C++ over device.h, which knows the dialects of GPUs.
+// The printer of the kernel language: C11 over threads.h, or C++ over device.h, which knows the dialects of GPUs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,7 +10,9 @@
 
 #include "codegen/kernel/functor.h"
 #include "codegen/kernel/kernel_language.h"
+#include "codegen/kernel/loop_functions.h"
 #include "codegen/kernel/masked_reads.h"
+#include "codegen/kernel/words.h"
 #include "codegen/kernel/writer.h"
 #include "runtime/names.h"
 
@@ -48,8 +49,13 @@ int precedence(const Expr& e) {
 
 class Printer {
  public:
-  Printer(const Dialect& dialect, std::set<std::string> device_arrays, std::string status = {})
-      : dialect_(dialect), device_arrays_(std::move(device_arrays)), status_(std::move(status)) {}
+  // `function`: the name of the function whose statements are printed.
+  Printer(const Dialect& dialect, std::set<std::string> device_arrays, std::string function = {},
+          std::string status = {})
+      : dialect_(dialect),
+        device_arrays_(std::move(device_arrays)),
+        status_(std::move(status)),
+        loops_(std::move(function)) {}
 
   std::string text(const ExprPtr& e, int at_least = 0) const {
     int mine = precedence(*e);
@@ -58,10 +64,16 @@ class Printer {
   }
 
   void block(const Block& block, Writer& out) {
+    loops_.begin_block();
     for (const Stmt& s : block) statement(s, out);
+    loops_.end_block();
   }
 
   void declare_device_array(const std::string& name) { device_arrays_.insert(name); }
+
+  // The names in scope, to which the caller adds the function's parameters, and the functions of the parallel loops
+  // that were printed.
+  LoopFunctions& loops() { return loops_; }
 
  private:
   std::string bare(const Expr& e, int mine) const {
@@ -95,8 +107,14 @@ class Printer {
       case Stmt::Kind::declare:
         if (const auto value = number(s.value); value && s.constant) numbers_[s.name] = *value;
         out.line("{}{} {} = {};", s.constant ? "const " : "", c_type(s.type), s.name, text(s.value));
+        loops_.declare({.name = s.name,
+                        .type = c_type(s.type),
+                        .literal = s.constant && s.value->kind == Expr::Kind::literal ? s.value->text : ""});
         break;
-      case Stmt::Kind::array: out.line("{} {}[{}];", c_type(s.type), s.name, s.count); break;
+      case Stmt::Kind::array:
+        out.line("{} {}[{}];", c_type(s.type), s.name, s.count);
+        loops_.declare({.name = s.name, .type = c_type(s.type) + " *", .is_alone = true});
+        break;
       case Stmt::Kind::shared:
         if (dialect_.on_device) {
           declare_device_array(s.name);
@@ -108,7 +126,13 @@ class Printer {
         break;
       case Stmt::Kind::assign: out.line("{} = {};", text(s.target), text(s.value)); break;
       case Stmt::Kind::call: out.line("{};", text(s.value)); break;
-      case Stmt::Kind::for_loop: loop(s, out, dialect_.on_device ? 1 : s.collapse); break;
+      case Stmt::Kind::for_loop:
+        if (s.parallel && !dialect_.on_device) {
+          parallel_loop(s, out);
+        } else {
+          loop(s, text(s.from), text(s.value, 11), out);
+        }
+        break;
       case Stmt::Kind::while_loop:
         out.open("while ({}) {{", text(s.value));
         keep_scalar(s, out);
@@ -208,21 +232,82 @@ class Printer {
     return list;
   }
 
-  // `collapsed`: how many loops, this one and those right inside of it, OpenMP makes one.
-  void loop(const Stmt& s, Writer& out, int collapsed) {
-    if (s.parallel && !dialect_.on_device)
-      out.line("#pragma omp parallel for{}{}", s.collapse > 1 ? fmt::format(" collapse({})", s.collapse) : "",
-               s.worth ? fmt::format(" if({})", text(s.worth)) : "");
+  // The number of rounds of a loop, and of a nest of loops together.
+  static ExprPtr rounds(const Stmt& s) {
+    return number(s.from) == 0 && number(s.step) == 1 ? s.value : call("apl_rounds", {s.from, s.value, s.step});
+  }
+  static ExprPtr rounds(const std::vector<const Stmt*>& nest) {
+    ExprPtr all = literal(std::int64_t{1});
+    for (const Stmt* s : nest) all = mul(all, rounds(*s));
+    return all;
+  }
+
+  // Prints a call that runs the loop by threads, and adds the loop's function. The rounds of `s.collapse` nested loops
+  // are counted as one.
+  void parallel_loop(const Stmt& s, Writer& out) {
+    std::vector<const Stmt*> nest{&s};
+    while (std::ssize(nest) < s.collapse && nest.back()->body.size() == 1 &&
+           nest.back()->body.front().kind == Stmt::Kind::for_loop)
+      nest.push_back(&nest.back()->body.front());
+    Writer body;
+    body.indent();
+    some_rounds(nest, body);
+    out.line("{}", loops_.add(body.take(), text(rounds(nest)),
+                              s.elements ? fmt::format("apl_units_of({})", text(s.elements)) : "INT64_MAX"));
+  }
+
+  // Prints the rounds from `apl_begin` up to `apl_end`. A nest has one loop over its rounds, which counts its indices
+  // up.
+  void some_rounds(const std::vector<const Stmt*>& nest, Writer& out) {
+    const ExprPtr begin = variable("apl_begin"), end = variable("apl_end");
+    const Stmt& inner = *nest.back();
+    const auto index = [](const Stmt& s, const ExprPtr& round) { return add(s.from, mul(s.step, round)); };
+    if (nest.size() == 1) return loop(inner, text(index(inner, begin)), text(index(inner, end), 11), out);
+    loops_.begin_block();
+    ExprPtr within = rounds(nest);
+    for (std::size_t k = 0; k < nest.size(); ++k) {
+      const Stmt& s = *nest[k];
+      ExprPtr round = k == 0 ? begin : infix("%", begin, within);
+      within = rounds(std::vector(nest.begin() + static_cast<std::ptrdiff_t>(k) + 1, nest.end()));
+      if (k + 1 < nest.size()) round = infix("/", round, within);
+      out.line("{} {} = {};", c_type(s.type), s.name, text(index(s, round)));
+      loops_.declare({.name = s.name, .type = c_type(s.type)});
+    }
+    out.open("for (int64_t apl_round = apl_begin; apl_round < apl_end; ++apl_round) {{");
+    body_of(inner, out);
+    for (std::size_t k = nest.size(); k-- > 0;) {
+      const Stmt& s = *nest[k];
+      if (k == 0) {
+        out.line("{};", step_of(s));
+      } else {
+        out.line("if ({} < {}) continue;", number(s.step) == 1 ? step_of(s) : "(" + step_of(s) + ")",
+                 text(s.value, 11));
+        out.line("{} = {};", s.name, text(s.from));
+      }
+    }
+    out.close("}}");
+    loops_.end_block();
+  }
+
+  std::string step_of(const Stmt& loop) const {
+    return number(loop.step) == 1 ? "++" + loop.name : fmt::format("{} += {}", loop.name, text(loop.step));
+  }
+
+  void loop(const Stmt& s, const std::string& from, const std::string& end, Writer& out) {
     if (s.unroll && dialect_.on_device)
       out.line("{}", s.unroll_by == 0 ? std::string("APL_UNROLL") : fmt::format("APL_UNROLL_BY({})", s.unroll_by));
     if (s.unroll && s.unroll_by > 1 && !dialect_.on_device) out.line("#pragma GCC unroll {}", s.unroll_by);
     if (!s.pragma.empty() && !dialect_.on_device) out.line("#pragma {}", s.pragma);
-    std::string step = number(s.step) == 1 ? "++" + s.name : fmt::format("{} += {}", s.name, text(s.step));
-    out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, text(s.from), s.name, text(s.value, 11), step);
-    // Nothing stands between loops that OpenMP makes one.
-    if (collapsed > 1 && s.body.size() == 1 && s.body.front().kind == Stmt::Kind::for_loop) {
-      loop(s.body.front(), out, collapsed - 1);
-    } else if (s.scan.empty()) {
+    loops_.begin_block();
+    loops_.declare({.name = s.name, .type = c_type(s.type)});
+    out.open("for ({} {} = {}; {} < {}; {}) {{", c_type(s.type), s.name, from, s.name, end, step_of(s));
+    body_of(s, out);
+    out.close("}}");
+    loops_.end_block();
+  }
+
+  void body_of(const Stmt& s, Writer& out) {
+    if (s.scan.empty()) {
       keep_scalar(s, out);
       block(s.body, out);
     } else {
@@ -235,7 +320,6 @@ class Printer {
       block(s.else_body, out);
       out.close("}}");
     }
-    out.close("}}");
   }
 
   // gcc does not convert the branches of a loop in which assembler text stands, be it empty.
@@ -248,19 +332,13 @@ class Printer {
   std::set<std::string> device_arrays_;
   Numbers numbers_;
   std::string status_;  // of a function that kernels call
+  LoopFunctions loops_;
 };
-
-bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // How often each word stands in the text.
 std::map<std::string, int, std::less<>> word_counts(std::string_view text) {
   std::map<std::string, int, std::less<>> counts;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at;
-    while (end < text.size() && is_name_part(text[end])) ++end;
-    if (end > at) ++counts[std::string(text.substr(at, end - at))];
-    at = end + 1;
-  }
+  for_each_word(text, [&](std::string_view word) { ++counts[std::string(word)]; });
   return counts;
 }
 
@@ -300,10 +378,19 @@ std::string parameter(const Param& param, const Dialect& dialect) {
 
 std::string print(const ExprPtr& expr, const Dialect& dialect) { return Printer(dialect, {}).text(expr); }
 
+namespace {
+
+// A function's parameter, as its parallel loops read it.
+LoopName loop_name(const Param& param) {
+  if (!param.buffer) return {.name = param.name, .type = c_type(param.type) + (param.is_result ? " *" : "")};
+  const bool in = *param.buffer == BufferKind::global_in;
+  return {.name = param.name, .type = (in ? "const " : "") + c_type(param.type) + " *", .is_alone = true};
+}
+
+}  // namespace
+
 std::string print(const Function& function, const Dialect& dialect) {
   Writer out;
-  out.raw(function.declarations);
-  for (const Function& part : function.before) out.raw(print(part, dialect) + "\n");
   for (const std::string& text : function.comments) out.line("// {}", comment_text(text));
   std::vector<std::string> params;
   std::set<std::string> device_arrays;
@@ -327,11 +414,20 @@ std::string print(const Function& function, const Dialect& dialect) {
     out.open("static void {}({}) {{", function.name, list.empty() ? "void" : list);
   }
   if (!function.status.empty()) out.line("int {} = 0;", function.status);
-  Printer(dialect, std::move(device_arrays), function.status).block(function.body, out);
+  Printer printer(dialect, std::move(device_arrays), function.name, function.status);
+  for (const Param& param : function.params) printer.loops().declare(loop_name(param));
+  if (function.can_fail) printer.loops().declare({.name = "failure", .type = "struct apl_failure *"});
+  if (function.sees_failed) printer.loops().declare({.name = "failed", .type = "int32_t *"});
+  Writer body;
+  body.indent();
+  printer.block(function.body, body);
+  out.raw(printer.loops().without_unread(body.take()));
   if (!function.status.empty()) out.line("return 0;");
   out.close("}}");
   if (dialect.on_device && !function.is_called) out.line("APL_EXPORT({})", function.name);
-  return out.take();
+  std::string before = function.declarations;
+  for (const Function& part : function.before) before += print(part, dialect) + "\n";
+  return before + printer.loops().take() + out.take();
 }
 
 std::string print(const Functor& functor, const Function& code, const Dialect& dialect) {

@@ -306,20 +306,18 @@ class Splitter {
       Stmt& changed = at_level(part, level);
       (below ? changed.value : changed.from) = variable(end);
       changed.body = Questions(s, whole).answered(whole.body, question, below);
-      if (part.worth) part.worth = worth(part);
+      if (part.elements) part.elements = elements(part);
       loop(std::move(part), splits - 1, out);
     }
   }
 
-  // As the whole loop's, of the part's rounds.
-  static ExprPtr worth(const Stmt& part) {
-    if (part.worth->kind != Expr::Kind::infix) return part.worth;
+  static ExprPtr elements(const Stmt& part) {
     ExprPtr rounds = literal(std::int64_t{1});
     for (const Stmt* at = &part; is_plain(*at); at = &at->body.front()) {
       rounds = mul(rounds, number(at->from) == 0 ? at->value : infix("-", at->value, at->from));
       if (at->body.size() != 1) break;
     }
-    return infix(part.worth->text, rounds, part.worth->args[1]);
+    return rounds;
   }
 
   const std::function<std::string(const std::string&)>& fresh_;

@@ -361,15 +361,15 @@ void Kernel::run_thread(const SegOp& op, const Scatter* scatter) {
   }
   ExprPtr count = literal(std::int64_t{1});
   for (const ExprPtr& size : sizes) count = mul(count, size);
-  // Threads are not waited for where one is done before they have begun.
+  const ExprPtr elements = is_straight(inner) ? count : nullptr;
+  // Known to be too few for threads, as apl_units_of() has it (runtime/backends/threads.h).
   constexpr std::int64_t kWorthThreads = 4096;
-  const ExprPtr worth =
-      is_straight(inner) ? infix(">=", count, literal(kWorthThreads)) : infix(">", count, literal(std::int64_t{1}));
+  const bool is_small = number(count) == 1 || (elements && number(count).value_or(kWorthThreads) < kWorthThreads);
   for (std::size_t k = op.space.size(); k-- > 0;) {
     Stmt loop = for_loop(kIndex, names[k], sizes[k], std::move(inner));
     if (k == 0) {
-      loop.parallel = (scatter == nullptr || !scatter->op) && number(count) != 1;  // C folds in one thread
-      loop.worth = worth;
+      loop.parallel = (scatter == nullptr || !scatter->op) && !is_small;  // C folds in one thread
+      loop.elements = elements;
       // The innermost loop stays whole, so that it can be vectorised, and so do those of a few rounds around it.
       constexpr std::int64_t kFewRounds = 16;
       std::size_t outer = op.space.size() - 1;

@@ -251,8 +251,7 @@ SparseCall write_sparse_call(const Stm& stm, Unit& unit, Values& values, const s
   out.line("if (status != APL_SUCCESS) goto done;");
   if (on_host) {
     const std::string by_runtime = constant.name.empty() ? made : fmt::format("{} && !{}_is_known", made, asked);
-    out.line("#pragma omp parallel if ({} > 1)", made);
-    out.line("if ({}) ctx->backend->sparse_work(ctx);", by_runtime);
+    out.line("if ({}) apl_sparse_run(ctx, {});", by_runtime, made);
   }
   for (std::size_t k = 0; k < batches.size(); ++k) out.close("}}");
   out.close("}}");

@@ -32,7 +32,8 @@ std::string constant_text(const HostValue& values, std::int64_t nonzero);
 
 // C11 with vectors of gcc and clang:
 //   static void NAME(const void* b, int64_t b_row, void* c, int64_t c_row, int64_t width)
-// makes all of C with the threads of OpenMP. `width` is a multiple of nothing, and at least `sections.columns`.
+// makes all of C with the threads of runtime/backends/threads.h. `width` is a multiple of nothing, and at least
+// `sections.columns`.
 std::string print_constant_c(const ConstantProduct& product);
 
 // A kernel for GPUs. What is known when the program runs are macros that stand before: APL_CONSTANT_NAME, the kernel's

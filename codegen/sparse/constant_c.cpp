@@ -250,6 +250,7 @@ class CText {
     }
     if (!sections_.empty_rows.empty())
       out_.line("static const int32_t {}[] = {{{}}};", name("empty"), fmt::join(sections_.empty_rows, ", "));
+    if (any) write_unit(element, result);
     out_.open("static void {}(const void *b, int64_t b_row, void *c, int64_t c_row, int64_t width) {{", product_.name);
     out_.line("(void)b, (void)b_row;");
     if (!sections_.empty_rows.empty()) {
@@ -258,14 +259,29 @@ class CText {
                 name("empty"));
     }
     if (any) {
-      out_.line("#pragma omp parallel for schedule(dynamic, 1) if ({} * width > {})", product_.matrix->nonzeros(),
-                1 << 15);
-      out_.line("for (int64_t s = 0; s < {}; ++s)", made_.uses.size());
-      out_.line("  {0}[s].run({1} + {0}[s].value, (const {2} *)b, b_row, ({3} *)c + {0}[s].row * c_row, c_row, width);",
-                name("table"), name("value"), element, result);
+      out_.line("struct {} job = {{b, b_row, c, c_row, width}};", name("job"));
+      out_.line("const struct apl_work work = {{{}, &job, 1, {{{}, 0}}}};", name("unit"), made_.uses.size());
+      out_.line("apl_in_parallel({} * width > {} ? apl_threads() : 1, &work);", product_.matrix->nonzeros(), 1 << 15);
     }
     out_.close("}}");
     out_.line("");
+  }
+
+  // A section as a unit of work: sections differ in length, and threads claim them one by one.
+  void write_unit(const std::string& element, const std::string& result) {
+    out_.open("struct {} {{", name("job"));
+    out_.line("const void *b;");
+    out_.line("int64_t b_row;");
+    out_.line("void *c;");
+    out_.line("int64_t c_row, width;");
+    out_.close("}};");
+    out_.open("static void {}(void *job, int64_t phase, int64_t unit, int64_t me) {{", name("unit"));
+    out_.line("const struct {} *const all = job;", name("job"));
+    out_.line("(void)phase, (void)me;");
+    out_.line("{0}[unit].run({1} + {0}[unit].value, (const {2} *)all->b, all->b_row,", name("table"), name("value"),
+              element);
+    out_.line("  ({1} *)all->c + {0}[unit].row * all->c_row, all->c_row, all->width);", name("table"), result);
+    out_.close("}}");
   }
 
   const ConstantProduct& product_;

@@ -17,8 +17,7 @@ namespace apl {
 namespace {
 
 // What gcc makes of the pragmas and calls of generated text.
-constexpr std::array kFunctions{"GOMP_parallel",      "GOMP_barrier",        "GOMP_single_start",
-                                "omp_in_parallel",    "omp_get_max_threads", "omp_get_num_threads",
+constexpr std::array kFunctions{"GOMP_parallel",      "omp_in_parallel",     "omp_get_max_threads",
                                 "omp_get_thread_num", "omp_set_num_threads", "omp_get_proc_bind"};
 
 std::string_view name_of(std::string_view path) {
@@ -71,7 +70,7 @@ void keep_openmp_loaded() {
 }
 
 void share_pool(const SharedObject& object) {
-  if (void* const pool = object.symbol("apl_packed_pool")) *static_cast<apl_work_runner**>(pool) = apl_pool_run;
+  if (void* const pool = object.symbol("apl_thread_pool")) *static_cast<apl_work_runner**>(pool) = apl_pool_run;
 }
 
 ForkedThreads::ForkedThreads(const SharedObject& object) {
@@ -80,7 +79,8 @@ ForkedThreads::ForkedThreads(const SharedObject& object) {
   if (first_caller.compare_exchange_strong(first, me) || first == me) return;
   const auto get_threads = object.function<int (*)()>("omp_get_max_threads");
   const auto set_threads = object.function<void (*)(int)>("omp_set_num_threads");
-  if (!get_threads || !set_threads) return;
+  const auto binding = object.function<int (*)()>("omp_get_proc_bind");
+  if (!get_threads || !set_threads || !binding || binding() == 0) return;  // the pool makes threads of the child's own
   threads_ = get_threads();
   set_threads(1);
   set_threads_ = set_threads;

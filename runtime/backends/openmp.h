@@ -1,4 +1,5 @@
-// The threads that programs for C run on: those of one of the process's OpenMP runtime libraries, and our own pool.
+// The threads that programs for C run on: our own pool's, or those of one of the process's OpenMP runtime libraries,
+// which knows how many threads there may be, and runs loops and products itself where it binds threads to cores.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@ namespace apl {
 class SharedObject;
 
 // The path of an OpenMP runtime that another library of this process brought under a name of its own, as torch's wheel
-// does (libgomp-a34b3233.so.1), if it has every function that generated code calls; else empty. Two runtimes have two
-// pools of threads: those of the one that waits spin for milliseconds on the cores that the other one needs.
+// does (libgomp-a34b3233.so.1), if it has every function that generated code calls; else empty. Two runtimes may have
+// two numbers of threads, and would have two pools.
 std::string openmp_of_process();
 
 // Flags after the files that link `openmp`, a path, and not the runtime that the compiler would choose.
@@ -20,11 +21,11 @@ std::vector<std::string> link_openmp(const std::string& openmp);
 // last program that used it would take the code away under them.
 void keep_openmp_loaded();
 
-// Packed contractions of `object` run on the process's pool of threads, which all programs share.
+// Parallel loops and products of `object` run on the process's pool of threads, which all programs share.
 void share_pool(const SharedObject& object);
 
-// While it lives, calls of `object` run on one thread if this process was forked from one that called programs: the
-// runtime's threads are the parent's, and a parallel region would wait for them forever.
+// While it lives, calls of `object` run on one thread if this process was forked from one that called programs and
+// OpenMP's threads run them: the runtime's threads are the parent's, and a parallel region would wait for them forever.
 class ForkedThreads {
  public:
   explicit ForkedThreads(const SharedObject& object);

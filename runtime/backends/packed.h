@@ -98,7 +98,7 @@ static void apl_packed_run_blocks(struct apl_packed_job* job) {
     work.width[0] = apl_packed_least(most, b->n_panels), work.width[1] = b->m_parts * b->n_parts;
   }
   job->width[0] = work.width[0], job->width[1] = work.width[1];
-  apl_packed_in_parallel(b->threads, &work);
+  apl_in_parallel(b->threads, &work);
 }
 
 // The bytes of `space`, if there is none yet, else all of the contraction.

@@ -4,7 +4,7 @@
 
 #include "runtime/backends/packed_machine.h"
 #include "runtime/backends/packed_panels.h"
-#include "runtime/backends/packed_threads.h"
+#include "threads.h"
 
 // Steps of the depth that are worth a thread of their own.
 #ifndef APL_PACKED_DEPTH_OF_THREAD
@@ -43,7 +43,7 @@ static inline int64_t apl_packed_steps_at_once(const struct apl_packed* p) {
 static inline int64_t apl_packed_k_parts(const struct apl_packed* p) {
   enum { kResults = 1 << 16 };
   const int64_t m = apl_packed_size(&p->m), n = apl_packed_size(&p->n), k = apl_packed_size(&p->k);
-  const int64_t threads = apl_packed_threads(), tiles = apl_packed_up(m, p->kernels[0].rows);
+  const int64_t threads = apl_threads(), tiles = apl_packed_up(m, p->kernels[0].rows);
   if (threads < 2 || m == 0 || n == 0 || apl_packed_size(&p->batch) >= threads) return 1;
   if (m > kResults || n > kResults || m * n > kResults) return 1;
   // Tall and wide ones have tiles enough, and are read where they lie.
@@ -79,7 +79,7 @@ static inline struct apl_packed_blocks apl_packed_cut_blocks(const struct apl_pa
   b.m_panels = apl_packed_least(all_m, b.m_panels);
   const double points = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k);
   const double work = points * (double)b.batch / (double)APL_PACKED_WORK_OF_THREAD;
-  const int64_t most = apl_packed_threads();
+  const int64_t most = apl_threads();
   b.threads = work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
   if (b.k_parts > 1) b.threads = b.k_parts;
   b.teams = b.k_parts > 1 || b.batch >= 2 * b.threads ? b.threads : 1;

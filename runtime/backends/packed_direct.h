@@ -45,7 +45,7 @@ static inline struct apl_packed_items apl_packed_cut_items(const struct apl_pack
   b.k = apl_packed_size(&p->k);
   const int64_t columns = p->kernels[0].columns, pad = apl_packed_pad(p);
   const double work = (double)b.m * (double)b.n * (double)apl_packed_most(1, b.k) * (double)b.batch;
-  const int64_t most = apl_packed_threads(), shares = (int64_t)(work / (double)APL_PACKED_WORK_OF_THREAD);
+  const int64_t most = apl_threads(), shares = (int64_t)(work / (double)APL_PACKED_WORK_OF_THREAD);
   b.threads = apl_packed_most(1, apl_packed_least(most, shares));
   // Columns: as many panels as M's rows are near for.
   b.columns = apl_packed_least(b.n, 8 * columns);
@@ -247,7 +247,7 @@ static inline int64_t apl_packed_run_direct(const struct apl_packed* p, const vo
   const int64_t items = b->batch * b->m_parts * b->n_parts;
   job.units = b->threads > 1 ? apl_packed_least(items, kUnits * b->threads) : apl_packed_least(items, 1);
   const struct apl_work work = {apl_packed_items_unit, &job, 1, {job.units, 0}};
-  apl_packed_in_parallel(b->threads, &work);
+  apl_in_parallel(b->threads, &work);
   return 0;
 }
 

@@ -8,10 +8,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "context.h"
 
 // A call that may set errno is in the way of vectors, and gcc asks the command line for that, not `#pragma GCC
@@ -279,21 +275,6 @@ static APL_PURE int64_t apl_floor_div(int64_t a, int64_t b) { return apl_div_i64
 static APL_PURE int64_t apl_ceil_div(int64_t a, int64_t b) { return -apl_div_i64(-a, b); }
 APL_INLINE int64_t apl_index_min(int64_t a, int64_t b) { return b < a ? b : a; }
 APL_INLINE int64_t apl_index_max(int64_t a, int64_t b) { return a < b ? b : a; }
-// That run a kernel.
-static inline int64_t apl_threads(void) {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-// So many neighbouring columns are folded at once, whole lines and `most` at most, that all threads have some.
-static inline int64_t apl_columns_at_once(int64_t columns, int64_t most) {
-  enum { kLine = 16 };
-  const int64_t parts = apl_threads() > 1 ? 2 * apl_threads() : 1;
-  const int64_t each = (columns + parts - 1) / parts;
-  return apl_index_max(kLine, apl_index_min(most, (each + kLine - 1) / kLine * kLine));
-}
 
 // The first failed check stays; the others are dropped. The numbers of its message follow. 2 if it is the first, else
 // 1: what a function that kernels call gives then.

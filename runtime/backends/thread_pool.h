@@ -140,7 +140,7 @@ static inline bool apl_pool_help(struct apl_pool_slot* slot, int64_t number) {
 static void* apl_pool_main(void* number) {
   // Calls that follow one another closely find threads awake, unless these would take cores from other threads.
   enum { kTries = 2000 };
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  const int64_t processors = apl_processors();
   while (!__atomic_load_n(&apl_pool.stopped, __ATOMIC_SEQ_CST)) {
     const int32_t seen = __atomic_load_n(&apl_pool.posted, __ATOMIC_SEQ_CST);
     bool helped = false;

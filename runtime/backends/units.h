@@ -11,6 +11,7 @@
 
 #if defined(__unix__)
 #include <sched.h>
+#include <unistd.h>
 #ifndef APL_NO_THREADS
 #define APL_CAN_HAVE_THREADS 1
 #endif
@@ -48,6 +49,19 @@ struct apl_units {
   void (*finished)(struct apl_units* units, int64_t done);  // called after each unit; may be NULL
   struct apl_unit_share shares[kUnitThreads];
 };
+
+// That the calling thread may run on.
+static inline int64_t apl_processors(void) {
+#if defined(__linux__) && defined(CPU_COUNT)
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0) return CPU_COUNT(&mine);
+#endif
+#if defined(__unix__)
+  return sysconf(_SC_NPROCESSORS_ONLN);
+#else
+  return 1;
+#endif
+}
 
 static inline void apl_units_open(struct apl_units* units, int64_t threads, const struct apl_work* work) {
   units->work = *work;

@@ -2,10 +2,6 @@
 #ifndef APL_HOST_H
 #define APL_HOST_H
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "runtime/backends/host_blocks.h"
 #include "runtime/embedded/choose.h"
 #include "runtime/embedded/known.h"
@@ -121,8 +117,8 @@ static int apl_swap_threads(int threads) {
 #else
   // -1: nothing was asked for.
   if (threads != 0) {
-    before = apl_packed_asked > 0 ? apl_packed_asked : -1;
-    apl_packed_asked = threads;
+    before = apl_asked_threads > 0 ? apl_asked_threads : -1;
+    apl_asked_threads = threads;
   }
 #endif
   return before;
@@ -132,10 +128,7 @@ static int apl_machine_open(struct futhark_context* ctx) {
   ctx->machine = calloc(1, sizeof *ctx->machine);
   if (!ctx->machine) return apl_backend_error(&ctx->base, APL_OUT_OF_MEMORY, "out of memory");
   ctx->base.failure = &ctx->machine->failure;
-  ctx->device.multiprocessors = 1;
-#ifdef _OPENMP
-  ctx->device.multiprocessors = ctx->config->threads > 0 ? ctx->config->threads : omp_get_max_threads();
-#endif
+  ctx->device.multiprocessors = ctx->config->threads > 0 ? ctx->config->threads : (int32_t)apl_threads();
 #if APL_HAS_PRODUCTS
   ctx->machine->sparse.threads = ctx->device.multiprocessors;
 #endif

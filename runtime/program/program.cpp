@@ -47,6 +47,7 @@ Result<SharedObject> compile_host(std::string_view text, const ProgramOptions& o
   host.files = {{"program.c", text},
                 {"context.h", context_header_text()},
                 {"scalar.h", scalar_header_text()},
+                {"threads.h", threads_header_text()},
                 {"packed.h", packed_header_text()}};
   host.output = "program.so";
   return compile_shared(host, workplace_of(options));

@@ -382,14 +382,15 @@ TEST_CASE("generate: kernels for the GPU are in the host's text, those in C are 
   const apl::ProgramText cuda = take(apl::generate(module, apl::cuda_target())),
                          c = take(apl::generate(module, apl::c_target()));
   CHECK(contains(cuda.host, "const char apl_kernel_text[] ="));
-  CHECK_FALSE(contains(cuda.host, "#pragma omp"));
+  CHECK_FALSE(contains(cuda.host, "threads.h"));
   CHECK(count(cuda.kernels, "#include") == 1);
   CHECK(contains(cuda.kernels, "#include \"device.h\"\n"));
   CHECK(c.kernels.empty());
   CHECK_FALSE(contains(c.host, "apl_kernel_text"));
   CHECK_FALSE(contains(c.host, "apl_barrier"));
   CHECK_FALSE(contains(c.host, "APL_KERNEL"));
-  CHECK(contains(c.host, "#pragma omp parallel for"));
+  CHECK(contains(c.host, "#include \"threads.h\"\n"));
+  CHECK(contains(c.host, "apl_loop(apl_part_of_mm1_"));
   for (const apl::ProgramText* text : {&cuda, &c})
     for (const std::string entry : {"mm1", "mm1_i32"}) CHECK(count(text->host, "int apl_entry_" + entry + "(") == 1);
 }
@@ -402,6 +403,7 @@ TEST_CASE("generate: a C compiler has nothing to say about the text") {
   };
   write("context.h", apl::context_header_text());
   write("scalar.h", apl::scalar_header_text());
+  write("threads.h", apl::threads_header_text());
   std::vector<std::string> command{"cc", "-std=c11", "-fopenmp", "-Wall", "-Werror", "-fsyntax-only"};
   for (const std::string& name : kExamples) {
     const apl::Module module = example(name);
@@ -421,6 +423,7 @@ TEST_CASE("generate: micro-kernels of a packed contraction call no function for 
   const std::string file = folder.path() + "/least.c", assembly = folder.path() + "/least.s";
   std::ofstream(folder.path() + "/context.h") << apl::context_header_text();
   std::ofstream(folder.path() + "/scalar.h") << apl::scalar_header_text();
+  std::ofstream(folder.path() + "/threads.h") << apl::threads_header_text();
   std::ofstream(folder.path() + "/packed.h") << apl::packed_header_text();
   std::ofstream(file) << c_of(
       "entry main [m][n][k] (A: [m][k]f32) (B: [k][n]f32): [m][n]f32 = map (\\row -> map (\\column -> "

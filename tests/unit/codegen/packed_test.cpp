@@ -297,7 +297,7 @@ TEST_CASE("every result is computed once, whatever the sizes and layouts, within
     apl_packed p{};
     // Without OpenMP, which unit tests are compiled without.
     const int threads = 1 + round % 5;
-    apl_packed_pool = round % 3 == 0 ? run_by_caller : run_by_threads;
+    apl_thread_pool = round % 3 == 0 ? run_by_caller : run_by_threads;
     setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
     const std::int64_t most[] = {3, 20, 120};
     const auto size = [&] { return static_cast<std::int64_t>(random() % static_cast<unsigned>(most[random() % 3])); };

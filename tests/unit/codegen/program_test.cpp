@@ -42,12 +42,10 @@ static int run_check(struct apl_context *ctx, int32_t *A, int32_t *C, int64_t n)
 #else
 static int run_add(struct apl_context *ctx, float *A, float s, float *C, int64_t n) {
   (void)ctx;
-#pragma omp parallel for
   for (int64_t i = 0; i < n; ++i) C[i] = A[i] + s;
   return APL_SUCCESS;
 }
 static int run_check(struct apl_context *ctx, int32_t *A, int32_t *C, int64_t n) {
-#pragma omp parallel for
   for (int64_t i = 0; i < n; ++i) {
     if (A[i] % 2 != 0) apl_fail(ctx->failure, APL_ASSERT, 1, i, A[i], 0, 0);
     else C[i] = apl_div_i32(A[i], 2);
@@ -266,7 +264,8 @@ TEST_CASE("program: temporary files go, kept files stay, compiled texts are foun
     CHECK(folders_in(temporary.path()) == 0);
     CHECK(take(first.call("add", inputs)) == take(second.call("add", inputs)));
   }
-  for (const char* name : {"program.c", "context.h", "scalar.h", "program.so", "kernels.cpp", "device.h", "kernels.so"})
+  for (const char* name :
+       {"program.c", "context.h", "scalar.h", "threads.h", "program.so", "kernels.cpp", "device.h", "kernels.so"})
     CHECK_MESSAGE(std::filesystem::exists(kept.path() + "/" + name), name);
   REQUIRE(log.size() == 4);
   CHECK(contains(log[0], "cc -std=c11"));
