@@ -40,7 +40,7 @@ void remove_unneeded(Module& module, const std::vector<FunctionPtr>& before) {
   for (FunctionPtr& function : module.functions) {
     if (known.contains(function)) continue;
     Function copy = *function;
-    if (remove_dead_code(copy, module.stage)) function = std::make_shared<const Function>(std::move(copy));
+    if (remove_dead_code(copy, module)) function = std::make_shared<const Function>(std::move(copy));
   }
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("functions get the constants that they read, and those of what they ca
 }
 
 TEST_CASE("constants that the compiler computes are what programs compute") {
-  const Module module = lowered_constants(
+  const Module module = lowered(
       "def digits (s: []u8) = loop x = 0u64 for c in s do x * 10 + u64.u8 (c - '0')\n"
       "def p = digits \"18446744069414584321\"\n"
       "def inverse = loop x = 1u64 for i < 100i32 do x * (2 - p * x)\n"
