@@ -26,8 +26,8 @@
 
 #include <set>
 
+#include "passes/analysis/simplified.h"
 #include "passes/pass.h"
-#include "passes/simplify/simplifier.h"
 
 namespace apl {
 

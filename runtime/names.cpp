@@ -53,9 +53,9 @@ const std::unordered_set<std::string_view>& known_words() {
       "main", "outputs", "status", "stream", "tries", "host_floor_div", "host_ceil_div", "host_index_min",
       "host_index_max", "release_at_end", "std",
       // of the C library: functions and variables that are called, or are no functions
-      "abs", "alloca", "daylight", "div", "environ", "errno", "free", "index", "malloc", "math_errhandling", "max",
-      "memcpy", "memset", "min", "offsetof", "optarg", "opterr", "optind", "optopt", "signgam", "snprintf", "stderr",
-      "stdin", "stdout", "timezone", "tzname",
+      "abs", "alloca", "close_range", "copy_file_range", "daylight", "div", "environ", "errno", "free",
+      "get_current_dir_name", "index", "malloc", "math_errhandling", "max", "memcpy", "memset", "min", "offsetof",
+      "optarg", "opterr", "optind", "optopt", "signgam", "snprintf", "stderr", "stdin", "stdout", "timezone", "tzname",
       // macros, and their functions
       "fpclassify", "isfinite", "isgreater", "isgreaterequal", "isinf", "isless", "islessequal", "islessgreater",
       "isnan", "isnormal", "isunordered", "linux", "sched_priority", "signbit", "unix", "va_arg", "va_copy", "va_end",
@@ -90,7 +90,7 @@ std::string_view prefix_of_others(std::string_view name, bool is_global) {
   for (const std::string_view prefix : {"cuda", "nvrtc", "PRI", "SCN"})
     if (name.starts_with(prefix)) return prefix;
   // Functions, which a variable may hide.
-  for (const std::string_view prefix : {"omp", "pthread", "posix", "clock", "timer", "timespec"})
+  for (const std::string_view prefix : {"omp", "pthread", "posix", "clock", "timer", "timespec", "sched"})
     if (is_global && name.starts_with(prefix) && name.substr(prefix.size()).starts_with('_')) return prefix;
   return {};
 }

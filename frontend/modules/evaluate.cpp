@@ -168,7 +168,14 @@ ModulePtr Modules::apply_lambda(const ModuleFunction& function, const ModulePtr&
 // A parametric module of which only the type is known, or that has another's type.
 ModulePtr Modules::apply_typed(const ModuleFunction& function, const ModulePtr& argument, Location location) {
   const InterfacePtr type = fresh(function.type);
-  if (argument->function) return type->from->from ? abstract_module(fresh(type->to)) : wrong();
+  if (argument->function) {
+    if (!type->from->from) return wrong();
+    const ModulePtr given = coerce(argument, type->from, false, location);
+    if (given->wrong) return given;
+    const InterfacePtr result = fresh(type->to);
+    if (!function.module) return abstract_module(result);
+    return coerce(apply(function.module, given, location), result, true, location);
+  }
   Matching matching{.location = location, .opaque = false, .own = {type->from->own.begin(), type->from->own.end()}};
   if (!match_types(*argument, *type->from, inside_, matching)) return wrong();
   if (!match_constants(*argument, *type->from, inside_, matching)) return wrong();

@@ -33,7 +33,9 @@ Array Machine::bound(Value v) {
 Array Machine::destination(Value v, Fill fill) {
   const Type& t = type(v);
   if (!t.memory) {
-    Array array = memory_.make_array(t.element, sizes(t.shape, "an array"), fill);
+    const std::vector<std::int64_t> shape = sizes(t.shape, "an array");
+    tick(count_of(shape));  // a body that makes many elements takes as long as many bodies
+    Array array = memory_.make_array(t.element, shape, fill);
     count_allocated(array.count());
     return array;
   }

@@ -9,13 +9,15 @@
 namespace apl::interpreter {
 
 // An array on its way to `target`. At the memory stage its elements are taken along if it lies elsewhere, before
-// anything is written: what is yielded is yielded at once.
-Datum Machine::on_its_way(Datum datum, const Operand& from, Value target) {
+// anything is written: what is yielded is yielded at once. Nothing is counted where blocks are exchanged instead.
+Datum Machine::on_its_way(Datum datum, const Operand& from, Value target, bool is_exchanged) {
   if (datum.is_scalar || !type(target).memory || !from.is_value()) return datum;
   const auto& source = type(from.value()).memory;
   if (!source || *source == *type(target).memory) return datum;
   Datum taken{false, {}, memory_.compact(datum.array)};
-  if (counting_ != nullptr) origins_.insert_or_assign(taken.array.storage.get(), std::move(datum.array));
+  if (counting_ != nullptr)
+    origins_.insert_or_assign(taken.array.storage.get(),
+                              is_exchanged ? frame_->arrays[target.id] : std::move(datum.array));
   return taken;
 }
 
@@ -64,6 +66,17 @@ void Machine::run_branch(const Stm& stm, const Body& body) {
       if (type(stm.pattern[k]).is_array() == arrays) arrive(stm.pattern[k], std::move(results[k]));
 }
 
+// Whether host code exchanges the names of two blocks instead of copying what a round gives: it lies in a block that
+// the loop has for another array.
+bool Machine::is_exchanged(const Loop& op, const Operand& result) const {
+  if (in_block_ || thread_.active || !result.is_value()) return false;
+  const auto& source = type(result.value()).memory;
+  return source && std::ranges::any_of(op.params, [&](Value param) {
+           const auto& memory = type(param).memory;
+           return memory && memory->block == source->block;
+         });
+}
+
 void Machine::exec(const Stm& stm, const Loop& op) {
   const BodyLifetimes& lifetimes = lifetimes_of(*op.body);
   const std::size_t count = op.params.size();
@@ -80,7 +93,8 @@ void Machine::exec(const Stm& stm, const Loop& op) {
   auto iterate = [&] {
     run(*op.body, lifetimes);
     for (std::size_t k = 0; k < count; ++k)
-      state[k] = on_its_way(take_result(*op.body, lifetimes, k), op.body->results[k], op.params[k]);
+      state[k] = on_its_way(take_result(*op.body, lifetimes, k), op.body->results[k], op.params[k],
+                            is_exchanged(op, op.body->results[k]));
   };
   if (op.index) {
     for (std::int64_t i = 0; i < bound; ++i) {

@@ -75,8 +75,12 @@ void Machine::note_terms(const std::vector<Operand>& accumulators, std::int64_t 
   }
 }
 
-void Machine::tick() {
-  if (++ticks_ % 65536 == 0 && options_.stop && options_.stop()) fail(Code::run_stopped, "the run was stopped.");
+void Machine::tick(std::int64_t steps) {
+  constexpr std::uint64_t kBetween = 65536;
+  const std::uint64_t before = ticks_ / kBetween;
+  ticks_ += static_cast<std::uint64_t>(steps);
+  for (std::uint64_t asked = before; options_.stop && asked < ticks_ / kBetween; ++asked)
+    if (options_.stop()) fail(Code::run_stopped, "the run was stopped.");
 }
 
 void Machine::run(const Body& body, const BodyLifetimes& lifetimes) {

@@ -57,7 +57,7 @@ class Machine {
   Frame make_frame(const Function& function);
   std::vector<Datum> call(const Function& function, const std::vector<Datum>& sizes, std::vector<Datum> params);
   void run(const Body& body, const BodyLifetimes& lifetimes);
-  void tick();
+  void tick(std::int64_t steps = 1);
   void note_terms(const std::vector<Operand>& accumulators, std::int64_t terms) const;
   void check_kept(Value written, Value kept);
   const BodyLifetimes& lifetimes_of(const Body& body) const { return frame_->lifetimes->bodies.at(&body); }
@@ -97,7 +97,8 @@ class Machine {
   void alias(Value v, Array array);
   void bind(Value v, Datum datum);
   // What loops, branches and reductions yield (control.cpp).
-  Datum on_its_way(Datum datum, const Operand& from, Value target);
+  Datum on_its_way(Datum datum, const Operand& from, Value target, bool is_exchanged = false);
+  bool is_exchanged(const Loop& op, const Operand& result) const;
   void arrive(Value target, Datum datum);
   void assign(Value v, Array array) { frame_->arrays[v.id] = std::move(array); }
   void check_shape(Value v, const Array& array);

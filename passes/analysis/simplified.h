@@ -9,4 +9,8 @@ namespace apl {
 // something changed.
 bool simplify_once(Function& function, const Module& module);
 
+// Removes statements, results, inputs and loop parameters that nothing needs (passes/simplify/dead_code.cpp). True if
+// something changed.
+bool remove_dead_code(Function& function, const Module& module);
+
 }  // namespace apl

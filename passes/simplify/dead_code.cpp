@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "passes/analysis/simplified.h"
 #include "passes/simplify/simplifier.h"
 
 namespace apl {

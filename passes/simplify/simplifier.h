@@ -177,7 +177,4 @@ const T* Simplifier::definition(const Operand& operand) const {
   return operand.is_value() ? definition<T>(operand.value()) : nullptr;
 }
 
-// Removes statements, results, inputs and loop parameters that nothing needs. True if something changed.
-bool remove_dead_code(Function& function, const Module& module);
-
 }  // namespace apl

@@ -174,6 +174,8 @@ std::optional<std::vector<Poly>> Simplifier::flattened_dims(const Screma& op) co
     if (shape.size() < row + 2) continue;
     const auto split = shape.end() - static_cast<std::ptrdiff_t>(row);
     std::vector<Poly> dims(shape.begin(), split);
+    const auto units = std::ranges::count_if(dims, [](const Poly& dim) { return dim.is_one(); });
+    if (std::ssize(dims) - units < 2) continue;  // no more dims than before
     if (product(dims) == op.widths[0] && std::equal(split, shape.end(), view->shape.begin() + 1, view->shape.end())) {
       return dims;
     }

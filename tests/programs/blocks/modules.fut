@@ -95,3 +95,17 @@ module list_bag : bag = {
 entry bags (x: i32) : (i64, i32) =
   let b = list_bag.(insert x (insert (x + 1) (empty ())))
   in (list_bag.size b, list_bag.sum b)
+
+-- A parametric module that takes another one, and says so by its type.
+module type twice_applied = (G: (X: {val z: i32}) -> {val r: i32}) -> {val s: i32}
+module apply_to_seven : twice_applied = \(G: (X: {val z: i32}) -> {val r: i32}) -> {
+  module a = G {def z = 7i32}
+  def s = a.r
+}
+module next_of (X: {val z: i32}) = {def r = X.z + 1}
+module eight = apply_to_seven next_of
+
+-- ==
+-- entry: of_parametric
+-- input { 2i32 } output { 10i32 }
+entry of_parametric (x: i32) : i32 = eight.s + x

@@ -60,6 +60,8 @@ TEST_CASE("no legal name is a word, a macro or a name of the runtime") {
   for (const char* name :
        {"x", "A", "T_a", "xs_2", "matrix", "Ab", "A_1", "hosts", "u1", "int5", "arg_", "arg_x", "args_0"})
     CHECK(apl::legal_name(name) == name);
+  // Functions of the system's headers, which a global name would declare again.
+  for (const char* name : {"pthread_create", "sched_yield", "close_range"}) CHECK(apl::legal_name(name) != name);
 }
 
 TEST_CASE("a scope gives each name once, with what is derived from it") {
