@@ -117,8 +117,8 @@ std::string expand_pipeline(const std::string& pipeline);
 std::string microseconds_text(double microseconds);
 // Where compiled objects are kept from run to run: below XDG_CACHE_HOME, or ~/.cache; empty if there is neither.
 std::string cache_folder();
-// The record of this machine's CPU that `aplc calibrate` wrote, below XDG_CONFIG_HOME or ~/.config: its path, whether or
-// not it is there; empty if there is no such folder.
+// The record of this machine's CPU that `aplc calibrate` wrote, below XDG_CONFIG_HOME or ~/.config: its path, whether
+// or not it is there; empty if there is no such folder.
 std::string calibrated_record();
 // What --device names where it is not given and programs are for the CPU: that record if it is there, else "cpu".
 std::string usual_cpu();

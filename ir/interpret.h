@@ -19,8 +19,8 @@ namespace apl {
 struct InterpretOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::int64_t> parameters;  // values of get_size; else the default in the node
-  std::function<bool()> stop;                      // asked after 65,536 bodies or elements made; true ends with an error
-  TileMaker tiles{};                               // of dense arguments, for entries that take tiles
+  std::function<bool()> stop;  // asked after 65,536 bodies or elements made; true ends with an error
+  TileMaker tiles{};           // of dense arguments, for entries that take tiles
   // An element that a scatter gives different values has no one result. The last one in row-major order stays; or, if
   // this is set, it is the error run.scattered-twice.
   bool check_scatters = false;
