@@ -17,7 +17,8 @@ struct HostFigure {
 };
 
 // Threads, clock, products a clock, bandwidths and caches, by a probe that is compiled for this machine and runs on all
-// of its threads for some seconds. Codes as of compile_shared. `progress` is told what comes next.
+// of its threads for some seconds. Codes as of compile_shared. `progress` is called with the name of each measurement
+// before it begins.
 apl::Result<std::vector<HostFigure>> measure_host(const std::string& c_compiler, const apl::Workplace& workplace,
                                                   const std::function<void(const std::string&)>& progress);
 

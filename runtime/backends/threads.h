@@ -87,7 +87,7 @@ typedef void apl_loop_part(const void* names, int64_t begin, int64_t end);
 struct apl_loop_job {
   apl_loop_part* part;
   const void* names;
-  int64_t each, longer;  // rounds of a unit; so many units have one more
+  int64_t each, longer;  // rounds of a unit; the first `longer` units have one more
 };
 
 static inline void apl_loop_unit(void* job, int64_t phase, int64_t unit, int64_t me) {

@@ -30,7 +30,7 @@ static int count(const char* text, const char* word) {
   return found;
 }
 
-// Launches of kernels and calls of entries that are told of.
+// Launches of kernels and calls of entries that were reported.
 static int events(const char* kind) {
   char* report = futhark_context_report(ctx);
   const int found = report ? count(report, kind) : -1;

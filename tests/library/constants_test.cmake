@@ -5,14 +5,8 @@ file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${SOURCE}/tests/library/constants.fut" "${SOURCE}/tests/library/failing.fut"
      "${SOURCE}/tests/library/want.h" DESTINATION "${FOLDER}")
-set(libraries -lm)
-set(flags -O1 -fopenmp)
-if("${BACKEND}" STREQUAL "cuda")
-  set(libraries -lm -ldl -lpthread)
-  set(flags -O1)
-  # The emulated driver, before a real one.
-  set(ENV{LD_LIBRARY_PATH} "${DRIVER}")
-else()
+include("${CMAKE_CURRENT_LIST_DIR}/backend.cmake")
+if("${BACKEND}" STREQUAL "c")
   # What is not freed, and what is read after it was freed.
   list(APPEND flags -fsanitize=address,undefined -fno-sanitize-recover=undefined)
 endif()

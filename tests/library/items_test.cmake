@@ -6,14 +6,7 @@ file(MAKE_DIRECTORY "${FOLDER}")
 file(COPY "${SOURCE}/tests/library/items.fut" "${SOURCE}/tests/library/items.c" "${SOURCE}/tests/library/sums.fut"
      "${SOURCE}/tests/library/sparse.fut" "${SOURCE}/tests/library/values.fut" "${SOURCE}/tests/library/want.h"
      DESTINATION "${FOLDER}")
-set(libraries -lm)
-set(flags -O1 -fopenmp)
-if("${BACKEND}" STREQUAL "cuda")
-  set(libraries -lm -ldl -lpthread)
-  set(flags -O1)
-  # The emulated driver, before a real one.
-  set(ENV{LD_LIBRARY_PATH} "${DRIVER}")
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/backend.cmake")
 set(ENV{CC} "${CC}")
 set(ENV{CFLAGS} "-O1 -Wall -Wextra -Werror")
 

@@ -8,14 +8,7 @@ file(COPY "${SOURCE}/examples/mm0.fut" "${SOURCE}/examples/library/main.c" "${SO
      "${SOURCE}/tests/library/threads.c" "${SOURCE}/tests/library/count_threads.h"
      "${SOURCE}/tests/library/pool.c" "${SOURCE}/tests/library/memory.c"
      "${SOURCE}/tests/library/want.h" "${SOURCE}/tests/library/header.cpp" DESTINATION "${FOLDER}")
-set(libraries -lm)
-set(flags -O1 -fopenmp)
-if("${BACKEND}" STREQUAL "cuda")
-  set(libraries -lm -ldl -lpthread)
-  set(flags -O1)
-  # The emulated driver, before a real one.
-  set(ENV{LD_LIBRARY_PATH} "${DRIVER}")
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/backend.cmake")
 set(ENV{CC} "${CC}")
 # As users compile, and without a warning.
 set(ENV{CFLAGS} "-O3 -Wall -Wextra -Werror")
